@@ -1,0 +1,262 @@
+"""Test statistics of calibration as functions of plain arrays.
+
+``y`` holds 0 and 1, ``p`` probabilities, ``weights`` counts of repeated rows (None for one each). Nothing here
+checks its input or knows a name: that is done above.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special
+
+from calstat._typing import FloatArray, IntArray
+
+# A residual variance below this share of what full-sized terms would give is rounding noise: a true 0/0.
+DEGENERATE = 1e-24
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrierTest:
+    """Spiegelhalter's comparison of the Brier score with its law under calibration.
+
+    Attributes
+    ----------
+    z : float
+        Standardised difference; NaN where every p is 0, 1/2 or 1, so that the score does not vary.
+    brier, expected, std : float
+        Mean score, its mean and its standard deviation when the labels are draws from p.
+    """
+
+    z: float
+    brier: float
+    expected: float
+    std: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupTable:
+    """Sums over G groups of rows.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of shape (G,)
+        Ends of the groups on the scale of p.
+    nobs, observed, expected : ndarray of shape (G,)
+        Rows, events and expected events.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    nobs: FloatArray
+    observed: FloatArray
+    expected: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Concordance:
+    """Probability that an event outranks a non-event.
+
+    Attributes
+    ----------
+    estimate : float
+        C statistic, ties counted half.
+    variance : float
+        DeLong's variance; NaN with fewer than two events or two non-events.
+    """
+
+    estimate: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoreTest:
+    """A score statistic at the null.
+
+    Attributes
+    ----------
+    statistic : float
+        U' I^- U.
+    rank : int
+        Rank of the information: the degrees of freedom.
+    score : ndarray of shape (k,)
+        U, the gradient of the log likelihood at the null.
+    factor : ndarray of shape (k, rank)
+        A matrix F with F F' = I^-, so that the statistic is the squared length of F' U.
+    """
+
+    statistic: float
+    rank: int
+    score: FloatArray
+    factor: FloatArray
+
+
+def counts(n: int, weights: FloatArray | None) -> FloatArray:
+    """Give the number of copies of each of n rows."""
+    return np.ones(n) if weights is None else weights
+
+
+def spiegelhalter(y: FloatArray, p: FloatArray, weights: FloatArray | None = None) -> BrierTest:
+    """Compare the Brier score with its mean and standard deviation when the labels are draws from p."""
+    w = counts(y.size, weights)
+    total = w.sum()
+    variance = p * (1 - p)
+    spread = float(w @ ((1 - 2 * p) ** 2 * variance))
+    numerator = float(w @ ((y - p) * (1 - 2 * p)))
+    # p = 0 with an event is an impossible outcome, not a 0/0: the statistic is infinite.
+    if spread > DEGENERATE * total:
+        z = numerator / np.sqrt(spread)
+    else:
+        z = np.inf if abs(numerator) > np.sqrt(DEGENERATE) * total else np.nan
+    return BrierTest(
+        z=float(z),
+        brier=float(w @ (y - p) ** 2 / total),
+        expected=float(w @ variance / total),
+        std=float(np.sqrt(spread) / total),
+    )
+
+
+def weighted_order_quantile(p: FloatArray, q: FloatArray, weights: FloatArray | None) -> FloatArray:
+    """Type-7 quantiles of the sample in which row i occurs ``weights[i]`` times."""
+    order = np.argsort(p, kind="stable")
+    reached = np.cumsum(counts(p.size, weights)[order])
+    position = (reached[-1] - 1) * q
+    below = np.floor(position)
+    # Ranks are counted from 0; the guard keeps a position of 2.9999999996 at rank 3, where it belongs.
+    below = np.where(position - below > 1 - 1e-9, below + 1, below)
+    share = np.clip(position - below, 0, None)
+    values = p[order]
+    last = p.size - 1
+    low = values[np.minimum(np.searchsorted(reached, below, side="right"), last)]
+    high = values[np.minimum(np.searchsorted(reached, below + 1, side="right"), last)]
+    return np.where(low == high, low, (1 - share) * low + share * high)
+
+
+def quantile_groups(
+    p: FloatArray, groups: int, weights: FloatArray | None = None
+) -> tuple[FloatArray, IntArray]:
+    """Group rows as R's ``cut`` on the unique type-7 quantiles: closed on the right, the lowest value included.
+
+    Returns the edges, of shape (G + 1,), and the group of each row. Equal values share a group, so G may be
+    smaller than asked for; one single value makes one group.
+    """
+    edges = np.unique(weighted_order_quantile(p, np.arange(groups + 1) / groups, weights))
+    if edges.size == 1:
+        return np.repeat(edges, 2), np.zeros(p.size, dtype=np.int64)
+    return edges, np.searchsorted(edges[1:-1], p, side="left").astype(np.int64)
+
+
+def group_table(
+    y: FloatArray, p: FloatArray, edges: FloatArray, index: IntArray, weights: FloatArray | None = None
+) -> GroupTable:
+    """Sum rows, events and expected events by group; groups without rows are left out."""
+    w = counts(y.size, weights)
+    size = edges.size - 1
+    nobs = np.bincount(index, weights=w, minlength=size)
+    used = nobs > 0
+    return GroupTable(
+        lower=edges[:-1][used],
+        upper=edges[1:][used],
+        nobs=nobs[used],
+        observed=np.bincount(index, weights=w * y, minlength=size)[used],
+        expected=np.bincount(index, weights=w * p, minlength=size)[used],
+    )
+
+
+def hosmer_lemeshow(observed: FloatArray, expected: FloatArray, nobs: FloatArray) -> FloatArray:
+    """Sum (O - E)^2 / E over groups (last axis) and both outcomes.
+
+    A cell that expects nothing and holds nothing adds 0; one that expects nothing and holds something makes the
+    statistic infinite.
+    """
+    difference = observed - expected
+    # Sums of products such as 7 * (1 - 1) may leave 1e-16 behind, and 1e-32 / 1e-16 must not count.
+    noise = 1e-12 * np.maximum(nobs, 1)
+    total = np.zeros(np.shape(observed))
+    for cell in (expected, nobs - expected):
+        empty = cell <= noise
+        term = np.divide(difference**2, cell, out=np.zeros_like(total), where=~empty)
+        total = total + np.where(empty & (np.abs(difference) > noise), np.inf, term)
+    return total.sum(axis=-1)
+
+
+def concordance(y: FloatArray, p: FloatArray, weights: FloatArray | None = None) -> Concordance:
+    """C statistic with DeLong's variance in O(n log n), from the placements of events among non-events."""
+    w = counts(y.size, weights)
+    values, index = np.unique(p, return_inverse=True)
+    events = np.bincount(index, weights=w * y, minlength=values.size)
+    others = np.bincount(index, weights=w * (1 - y), minlength=values.size)
+    n1, n0 = events.sum(), others.sum()
+    if n1 == 0 or n0 == 0:
+        return Concordance(estimate=np.nan, variance=np.nan)
+    place1 = (np.cumsum(others) - others / 2) / n0
+    place0 = (n1 - np.cumsum(events) + events / 2) / n1
+    c = float(events @ place1 / n1)
+    if min(n1, n0) < 2:
+        return Concordance(estimate=c, variance=np.nan)
+    spread1 = events @ (place1 - c) ** 2 / (n1 - 1)
+    spread0 = others @ (place0 - c) ** 2 / (n0 - 1)
+    return Concordance(estimate=c, variance=float(spread1 / n1 + spread0 / n0))
+
+
+def score_test(score: FloatArray, information: FloatArray) -> ScoreTest:
+    """U' I^- U with the pseudo-inverse, on k coefficients.
+
+    The information is scaled to unit diagonal first, so that its rank does not depend on the units of the
+    features.
+    """
+    scale = np.sqrt(np.diag(information))
+    scale = np.where(scale > 0, scale, 1.0)
+    values, vectors = np.linalg.eigh(information / np.outer(scale, scale))
+    kept = values > 1e-10 * max(values.max(initial=0.0), 1e-300)
+    factor = (vectors[:, kept] / np.sqrt(values[kept])) / scale[:, None]
+    return ScoreTest(
+        statistic=float(np.sum((factor.T @ score) ** 2)),
+        rank=int(kept.sum()),
+        score=score,
+        factor=factor,
+    )
+
+
+def binary_score_test(
+    y: FloatArray, p: FloatArray, features: FloatArray, weights: FloatArray | None = None
+) -> ScoreTest:
+    """Score statistic of a logistic map of ``features`` (n, k) at a null whose fitted values are p.
+
+    For features (1, logit p) this is Cox's joint test, for a column of ones the test of calibration in the large.
+    """
+    w = counts(y.size, weights)
+    information = features.T @ ((w * p * (1 - p))[:, None] * features)
+    return score_test(features.T @ (w * (y - p)), information)
+
+
+def log_likelihood(y: FloatArray, p: FloatArray, weights: FloatArray | None = None) -> float:
+    """Bernoulli log likelihood of fractional or 0/1 targets; minus infinity for an impossible outcome."""
+    return float(counts(y.size, weights) @ (special.xlogy(y, p) + special.xlog1py(1 - y, -p)))
+
+
+def observed_to_expected(
+    y: FloatArray, p: FloatArray, weights: FloatArray | None = None
+) -> tuple[float, float]:
+    """Ratio of events to expected events and the standard error of its logarithm.
+
+    The error is that of a ratio of two means over the same rows, sum (y - R p)^2 / (sum y)^2: events and
+    expectations vary together, and treating the expectation as fixed overstates it.
+    """
+    w = counts(y.size, weights)
+    observed, expected = float(w @ y), float(w @ p)
+    if observed == 0 or expected == 0:
+        return (np.nan if expected == 0 else 0.0), np.nan
+    ratio = observed / expected
+    return ratio, float(np.sqrt(w @ (y - ratio * p) ** 2) / observed)
+
+
+def mean_and_error(values: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
+    """Mean over rows and its standard error (divisor n - 1)."""
+    w = counts(values.size, weights)
+    total = w.sum()
+    mean = float(w @ values / total)
+    if total < 2:
+        return mean, np.nan
+    return mean, float(np.sqrt(w @ (values - mean) ** 2 / (total - 1) / total))
