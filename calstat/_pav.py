@@ -1,0 +1,114 @@
+"""Isotonic regression by pooling adjacent violators, on scores whose ties are pooled first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from calstat._typing import ArrayLike, FloatArray, IntArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PavFit:
+    """A non-decreasing fit, constant on blocks of scores.
+
+    Attributes
+    ----------
+    lower, upper : (M,) arrays
+        Smallest and largest observed score of each block.
+    value : (M,) array
+        Fitted value (weighted mean outcome) of each block, increasing.
+    count : (M,) array
+        Sum of the weights (rows, without weights) of each block.
+    thresholds, values : (T,) arrays
+        The corners of the map: block ends, and the fitted values there. A block of one score has one corner.
+    """
+
+    lower: FloatArray
+    upper: FloatArray
+    value: FloatArray
+    count: FloatArray
+    thresholds: FloatArray
+    values: FloatArray
+
+    def predict(self, x: ArrayLike) -> FloatArray:
+        """Return the map at `x`: linear between the corners, constant beyond the ends, NaN where x is NaN."""
+        return interpolate(np.asarray(x, dtype=float), self.thresholds, self.values)
+
+
+def interpolate(x: FloatArray, thresholds: FloatArray, values: FloatArray) -> FloatArray:
+    """Interpolate linearly between increasing `thresholds`, with constant ends.
+
+    The position within a gap is formed before it meets the values, so a gap of one denormal number does no harm
+    (``np.interp`` divides the rise by it and overflows).
+    """
+    if thresholds.size == 1:
+        return np.where(np.isnan(x), np.nan, values[0])
+    left = np.clip(np.searchsorted(thresholds, x, side="right") - 1, 0, thresholds.size - 2)
+    low, high = thresholds[left], thresholds[left + 1]
+    share = np.clip((x - low) / (high - low), 0.0, 1.0)
+    return np.where(share == 1.0, values[left + 1], values[left] + share * (values[left + 1] - values[left]))
+
+
+def pav(y: ArrayLike, x: FloatArray, weights: FloatArray | None = None) -> PavFit:
+    """Fit outcomes (n,) in [0, 1] by a non-decreasing function of scores (n,).
+
+    Rows with equal scores are pooled first, so their order cannot matter; rows of weight 0 are absent.
+    """
+    scores, total, count = _pooled(np.asarray(y), x, weights)
+    fit = isotonic_regression(total / count, weights=count)
+    first = np.asarray(fit.blocks[:-1], dtype=np.intp)
+    lower, upper = scores[first], scores[np.asarray(fit.blocks[1:], dtype=np.intp) - 1]
+    value = fit.x[first]
+    corner = np.ravel(np.column_stack((np.ones(first.size, dtype=bool), upper > lower)))
+    return PavFit(
+        lower=lower,
+        upper=upper,
+        value=value,
+        count=np.asarray(fit.weights),
+        thresholds=np.ravel(np.column_stack((lower, upper)))[corner],
+        values=np.repeat(value, 2)[corner],
+    )
+
+
+def _pooled(
+    y: np.ndarray, x: FloatArray, weights: FloatArray | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return distinct scores in order, and the sums of ``w * y`` and of ``w`` at each."""
+    if weights is not None:
+        kept = weights > 0
+        order = np.argsort(x[kept])
+        scores, w = x[kept][order], weights[kept][order]
+        outcome = w * y[kept][order]
+    else:
+        scores, outcome = _sorted_pairs(y, x)
+        w = None
+    new = np.empty(scores.size, dtype=bool)
+    new[:1] = True
+    np.not_equal(scores[1:], scores[:-1], out=new[1:])
+    if new.all():
+        return scores, outcome, np.ones(scores.size) if w is None else w
+    start: IntArray = np.flatnonzero(new)
+    count = np.diff(start, append=scores.size).astype(float) if w is None else np.add.reduceat(w, start)
+    return scores[start], np.add.reduceat(outcome, start), count
+
+
+def _sorted_pairs(y: np.ndarray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sort scores, and outcomes with them.
+
+    Non-negative doubles below 2 are ordered as their bit patterns are, and leave two bits free. With 0/1 outcomes
+    the outcome goes into one of them, and one plain sort of integers replaces argsort and two gathers.
+    """
+    event = y == 1
+    if x.size == 0 or x.min() < 0 or x.max() >= 2 or not np.all(event | (y == 0)):
+        order = np.argsort(x)
+        return x[order], y[order].astype(float)
+    key = (x + 0.0).view(np.int64)  # adding 0.0 copies, and turns -0.0 into 0.0
+    key <<= 1
+    key |= event
+    key.sort()
+    outcome = (key & 1).astype(float)
+    key >>= 1
+    return key.view(np.float64), outcome
