@@ -1,0 +1,1 @@
+"""Probability calibration with inference."""
