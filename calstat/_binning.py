@@ -19,6 +19,8 @@ Norm: TypeAlias = Literal[1, 2, "max", "mean"]
 
 # Work arrays of 2^14 doubles (128 KB) stay in the second-level cache, which makes the passes cheap.
 _BLOCK = 1 << 14
+# More bins than this are a slip, and tables of 1e10 bins would exhaust the memory.
+_MAX_BINS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,15 +81,17 @@ class TopLabel:
 
 
 def _ratio(numerator: FloatArray, count: FloatArray) -> FloatArray:
-    return np.divide(numerator, count, out=np.full(np.shape(numerator), np.nan), where=count > 0)
+    result = np.full(numerator.shape, np.nan)
+    np.divide(numerator, count, out=result, where=count > 0)
+    return result
 
 
 def binned_error(count: FloatArray, difference: FloatArray, norm: Norm) -> FloatArray:
     """Return the calibration error of tables of bins, along the last axis.
 
-    `count` and `difference` (sum of ``w * y`` minus sum of ``w * p``) are (..., B). With gaps g = difference /
-    count, norm 1 is Σ count |g| / N, norm 2 is sqrt(Σ count g² / N), "max" the largest |g| and "mean" the plain
-    mean of |g|, both over bins that are not empty.
+    `count` and `difference` (sum of ``w * y`` minus sum of ``w * p``) are (..., B). With gaps
+    g = difference / count, norm 1 is Σ count |g| / N, norm 2 is sqrt(Σ count g² / N), "max" the largest |g|
+    and "mean" the plain mean of |g|, both over bins that are not empty.
     """
     total = count.sum(axis=-1)
     if norm == 1:
@@ -151,12 +155,10 @@ def bin_edges(
     weights: FloatArray | None = None,
 ) -> FloatArray:
     """Return the edges that `bins` asks for: a number of bins, or the edges themselves."""
-    if np.ndim(bins) > 0:  # type: ignore[arg-type]  # np.ndim takes whatever array-like is given
+    if np.ndim(bins) > 0:
         return check_edges(bins)
     if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
-        raise InputError(
-            f"`bins` must be a whole number of at least 1, or an array of edges; {bins!r} was given."
-        )
+        raise InputError(f"`bins` must be a whole number of at least 1, or an array of edges; {bins!r} was given.")
     if strategy == "equal_width":
         return equal_width_edges(int(bins))
     if strategy == "equal_freq":
@@ -167,13 +169,7 @@ def bin_edges(
 def check_edges(edges: ArrayLike) -> FloatArray:
     """Return explicit edges as an array, or raise: they increase from 0 to 1."""
     values = np.asarray(edges, dtype=float)
-    if (
-        values.ndim != 1
-        or values.size < 2
-        or not np.all(np.diff(values) > 0)
-        or values[0] != 0
-        or values[-1] != 1
-    ):
+    if values.ndim != 1 or values.size < 2 or not np.all(np.diff(values) > 0) or values[0] != 0 or values[-1] != 1:
         raise InputError(
             "`bins`, given as edges, must be a strictly increasing one-dimensional array from 0 to 1; "
             f"{values.tolist() if values.size <= 10 else values.shape} was given."
@@ -246,8 +242,8 @@ def _table_of_index(
     return BinTable(
         edges=edges,
         count=np.bincount(index, w, bins).astype(float),
-        sum_p=np.bincount(index, p if w is None else w * p, bins),
-        sum_y=np.bincount(index, y if w is None else w * y, bins),
+        sum_p=np.bincount(index, p if w is None else w * p, bins).astype(float),
+        sum_y=np.bincount(index, y if w is None else w * y, bins).astype(float),
     )
 
 
@@ -308,7 +304,7 @@ def top_label(codes: IntArray, P: FloatArray) -> TopLabel:
     confidence = np.empty(n)
     rows = max(1, _BLOCK // K)
     for start in range(0, n, rows):
-        # One contiguous row per class: comparing whole columns is several times as fast as argmax along a short axis.
+        # One contiguous row per class: whole columns compare several times as fast as argmax along a short axis.
         columns = np.ascontiguousarray(P[start : start + rows].T)
         best, arg = confidence[start : start + rows], label[start : start + rows]
         best[:] = columns[0]

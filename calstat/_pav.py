@@ -41,8 +41,8 @@ class PavFit:
 def interpolate(x: FloatArray, thresholds: FloatArray, values: FloatArray) -> FloatArray:
     """Interpolate linearly between increasing `thresholds`, with constant ends.
 
-    The position within a gap is formed before it meets the values, so a gap of one denormal number does no harm
-    (``np.interp`` divides the rise by it and overflows).
+    The position within a gap is formed before it meets the values, so a gap of one denormal number does no
+    harm (``np.interp`` divides the rise by it and overflows).
     """
     if thresholds.size == 1:
         return np.where(np.isnan(x), np.nan, values[0])
@@ -73,9 +73,7 @@ def pav(y: ArrayLike, x: FloatArray, weights: FloatArray | None = None) -> PavFi
     )
 
 
-def _pooled(
-    y: np.ndarray, x: FloatArray, weights: FloatArray | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _pooled(y: np.ndarray, x: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return distinct scores in order, and the sums of ``w * y`` and of ``w`` at each."""
     if weights is not None:
         kept = weights > 0
@@ -83,7 +81,7 @@ def _pooled(
         scores, w = x[kept][order], weights[kept][order]
         outcome = w * y[kept][order]
     else:
-        scores, outcome = _sorted_pairs(y, x)
+        scores, outcome = sorted_pairs(y, x)
         w = None
     new = np.empty(scores.size, dtype=bool)
     new[:1] = True
@@ -95,11 +93,11 @@ def _pooled(
     return scores[start], np.add.reduceat(outcome, start), count
 
 
-def _sorted_pairs(y: np.ndarray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Sort scores, and outcomes with them.
+def sorted_pairs(y: np.ndarray, x: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Sort scores, and outcomes with them; with 0/1 outcomes those of tied scores are in order as well.
 
-    Non-negative doubles below 2 are ordered as their bit patterns are, and leave two bits free. With 0/1 outcomes
-    the outcome goes into one of them, and one plain sort of integers replaces argsort and two gathers.
+    Non-negative doubles below 2 are ordered as their bit patterns are, and leave two bits free. A 0/1 outcome
+    goes into one of them, and one plain sort of integers replaces argsort and two gathers.
     """
     event = y == 1
     if x.size == 0 or x.min() < 0 or x.max() >= 2 or not np.all(event | (y == 0)):
