@@ -71,6 +71,8 @@ class LogisticFit:
     ----------
     params : (k,) coefficients of the columns as given.
     information : (k, k) ``sum w q (1 - q) x x'`` at `params`; the plain information under a penalty as well.
+    covariance : (k, k) inverse of the information, taken in the working units, so that neither scale nor shift
+        of a column harms it; NaN for what is not estimable, held, at its bound, or, under separation, for all.
     llf : log-likelihood at `params`, without the penalty.
     penalized_llf : `llf` plus the penalty; equal to `llf` without one.
     converged : the gradient test was met at a finite optimum.
@@ -86,6 +88,7 @@ class LogisticFit:
 
     params: FloatArray
     information: FloatArray
+    covariance: FloatArray
     llf: float
     penalized_llf: float
     converged: bool
@@ -120,8 +123,10 @@ class _Problem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Point:
-    """The likelihood at one gamma: `value` is what is maximised, `gradient` (k,) and `curvature` (k, k) its
-    derivative and minus its Hessian; `information` (k, k) is the likelihood's own.
+    """The likelihood at one gamma.
+
+    `value` is what is maximised, `gradient` (k,) and `curvature` (k, k) are its derivative and minus its
+    Hessian; `information` (k, k) is that of the plain likelihood.
     """
 
     gamma: FloatArray
@@ -185,22 +190,41 @@ def fit_logistic(
     if fixed is not None:
         params = np.where(np.isnan(fixed), params, fixed)
     params[at_bound] = bounds[at_bound]
-    blind = problem.to_params @ problem.undetermined
-    estimable = np.abs(blind).max(axis=1, initial=0.0) <= 1e-8 * np.abs(problem.to_params).max(axis=1)
+    known = ~at_bound if fixed is None else ~at_bound & np.isnan(fixed)
     return LogisticFit(
         params=params,
         information=problem.to_work.T @ best.point.information @ problem.to_work,
+        covariance=_model_covariance(problem, best, known),
         llf=best.point.llf,
         penalized_llf=best.point.value,
         converged=best.converged,
         n_iter=best.n_iter,
         gradient=best.gradient,
         separated=best.separated,
-        rank=k - blind.shape[1],
-        estimable=estimable,
+        rank=k - problem.undetermined.shape[1],
+        estimable=_estimable(problem),
         at_bound=at_bound,
         penalty=penalty,
     )
+
+
+def _model_covariance(problem: _Problem, best: _Optimum, known: BoolArray) -> FloatArray:
+    """Inverse information of the `known` coefficients given the rest, NaN elsewhere."""
+    inside = _free(problem, problem.to_params[~known])
+    inner = inside.T @ best.point.information @ inside
+    if best.separated or not inside.shape[1] or not np.linalg.eigvalsh(inner)[0] > 0:
+        return np.full((known.size, known.size), np.nan)
+    inside = problem.to_params @ inside
+    cov = inside @ np.linalg.inv(inner) @ inside.T
+    unknown = ~known | ~_estimable(problem)
+    cov[unknown], cov[:, unknown] = np.nan, np.nan
+    return cov
+
+
+def _estimable(problem: _Problem) -> BoolArray:
+    """Coefficients, (k,), to which no undetermined direction contributes."""
+    blind = np.abs(problem.to_params @ problem.undetermined).max(axis=1, initial=0.0)
+    return np.asarray(blind <= 1e-8 * np.abs(problem.to_params).max(axis=1))
 
 
 def score_rows(
@@ -277,10 +301,10 @@ def profile_interval(
     bounds = np.full(k, -np.inf) if lower is None else np.asarray(lower, dtype=np.float64)
     if np.linalg.norm(row @ problem.undetermined) > 1e-8:
         return np.nan, np.nan
-    limits = []
+    limits: list[float] = []
     for side in (-1.0, 1.0):
         if fit.separated and _recession(problem, np.eye(k), bounds, side * row) is not None:
-            limits.append(side * np.inf)
+            limits.append(float(side * np.inf))
         else:
             limits.append(length * _profile_limit(problem, row, side, bounds, fit, float(chdtri(1, alpha))))
     return limits[0], limits[1]
@@ -318,7 +342,7 @@ def _profile_limit(
             far = inner + 2.0 * (inner - center) + side * spread
             proposal = 0.5 * (inner + outer) if np.isfinite(outer) else far
         value = max(proposal, floor)
-    return side * np.inf if not np.isfinite(outer) else float(value)
+    return value if np.isfinite(outer) else float(side * np.inf)
 
 
 def _floor(problem: _Problem, row: FloatArray, bounds: FloatArray) -> float:
@@ -385,7 +409,7 @@ def _problem(
         scale=scale,
         total=total,
         to_work=to_work,
-        to_params=np.linalg.inv(to_work),
+        to_params=np.asarray(np.linalg.inv(to_work), dtype=np.float64),
         undetermined=np.empty((k, 0)),
         penalty=penalty,
     )
@@ -642,7 +666,7 @@ def _newton_step(curvature: FloatArray, slope: FloatArray) -> FloatArray:
     values, vectors = np.linalg.eigh(curvature)
     largest = float(np.abs(values).max())
     values = np.maximum(np.abs(values), max(largest * np.finfo(np.float64).eps, 1e-100))
-    return vectors @ ((vectors.T @ slope) / values)
+    return np.asarray(vectors @ ((vectors.T @ slope) / values))
 
 
 def _line_search(problem: _Problem, point: _Point, step: FloatArray) -> tuple[_Point | None, int]:
