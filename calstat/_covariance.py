@@ -56,7 +56,7 @@ def inverse_information(information: FloatArray, free: BoolArray | None = None, 
     """
     k = information.shape[0]
     result = np.full((k, k), np.nan)
-    kept = np.arange(k) if free is None else np.flatnonzero(free)
+    kept = np.flatnonzero(np.ones(k, dtype=bool) if free is None else free)
     if kept.size == 0:
         return result
     inverse, estimable = _pseudo_inverse(information[np.ix_(kept, kept)], rtol)
@@ -162,7 +162,7 @@ def delta_method(jacobian: FloatArray, cov: FloatArray) -> FloatArray:
     touched = np.any(jacobian[:, unknown] != 0, axis=1)
     result[touched, :] = np.nan
     result[:, touched] = np.nan
-    return result
+    return np.asarray(result)
 
 
 def delta_variance(jacobian: FloatArray, cov: FloatArray) -> FloatArray:

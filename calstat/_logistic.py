@@ -6,11 +6,9 @@ fractional targets and nothing is rounded.
 
 How it is solved
 ----------------
-- Rows are read in blocks that stay in the processor's cache, so that a fit needs no array as long as the
-  data. Above ``_LARGE`` rows a fit of a few thousand evenly spaced rows gives the starting point.
-- Inside, columns are centred (when the design holds a constant column) and divided by their largest
-  absolute value: the working coefficients are ``gamma = S b``. The gradient that is reported is that of the
-  mean log-likelihood in these units.
+- Above ``_LARGE`` rows a fit of a few thousand evenly spaced rows gives the starting point.
+- Inside, columns are centred and scaled (see `_binomial`); the gradient that is reported is that of the
+  mean log-likelihood in these working units.
 - Newton's method with the exact Hessian and step halving. It stops when the gradient and the step are both
   small, and takes that last step as well.
 - Separation. If a direction ``d`` exists along which no observation loses likelihood, then at *any* point
@@ -22,8 +20,6 @@ How it is solved
 - Rank. Directions that the design does not determine keep the value they have in the starting point, 0 by
   default: the solution of minimum norm in the working coefficients. A constant score, beside an intercept,
   so gets the slope 0.
-- Firth's penalty is ``0.5 ln det I(b)``; its gradient and Hessian follow from third and fourth moments of
-  the columns, which the same pass over the data collects, so that this fit is a full Newton as well.
 
 References
 ----------
@@ -37,30 +33,32 @@ Statistics in Medicine 21. https://doi.org/10.1002/sim.1047
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.linalg import null_space
-from scipy.optimize import linprog
 from scipy.special import chdtri
 
-from calstat._typing import BoolArray, FloatArray, IntArray
+from calstat._binomial import (
+    BLOCK,
+    Design,
+    Penalty,
+    Point,
+    Problem,
+    columns_of,
+    evaluate,
+    free_basis,
+    make_problem,
+    recession,
+    residual_parts,
+)
+from calstat._typing import BoolArray, FloatArray
 from calstat.exceptions import InputError
 
-Design: TypeAlias = FloatArray | Sequence[FloatArray]
-"""A matrix (n, k), or its k columns, each (n,): a list saves the copy that stacking would make."""
-Penalty: TypeAlias = Literal["firth"] | None
-
-_BLOCK = 8192  # rows per block: k + 10 arrays of 64 kB, which second-level caches hold
-_LARGE = 65536  # from here on a subsample of _BLOCK rows pays for itself as a starting point
-_FLAT = 1e-12  # a column whose spread is below this share of its size is constant up to rounding
-_SINGULAR = 1e-13  # eigenvalues of the scaled Gram matrix below this share of the largest are rounding noise
+_LARGE = 65536  # from here on a subsample of BLOCK rows pays for itself as a starting point
 _VANISHED = 1e-13  # a gradient this small beside a long step: overlaps below 1e-13 of the range are not seen
 _SHORT = 1e-7  # a Newton step this short, relative to 1 + |gamma|, squares to rounding error
-_MARGIN = 1e-9  # a margin above minus this (columns have size 1) satisfies the linear programme
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,46 +100,10 @@ class LogisticFit:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Problem:
-    """Data, working units and rank. `to_work` is S (k, k): gamma = S b; `to_params` is its inverse.
-
-    `undetermined` (k, k - rank) spans the directions of gamma that change no prediction.
-    """
-
-    columns: tuple[FloatArray, ...]
-    target: FloatArray
-    weights: FloatArray | None
-    offset: FloatArray | None
-    center: FloatArray
-    scale: FloatArray
-    total: float
-    to_work: FloatArray
-    to_params: FloatArray
-    undetermined: FloatArray
-    penalty: Penalty
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Point:
-    """The likelihood at one gamma.
-
-    `value` is what is maximised, `gradient` (k,) and `curvature` (k, k) are its derivative and minus its
-    Hessian; `information` (k, k) is that of the plain likelihood.
-    """
-
-    gamma: FloatArray
-    value: float
-    llf: float
-    gradient: FloatArray
-    curvature: FloatArray
-    information: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Optimum:
     """Where Newton stopped; `gradient` is the largest entry per unit of weight over free directions."""
 
-    point: _Point
+    point: Point
     converged: bool
     n_iter: int
     gradient: float
@@ -177,7 +139,7 @@ def fit_logistic(
     max_iter : Newton steps.
     tol : bound on the gradient of the mean log-likelihood in working units.
     """
-    problem = _problem(design, target, weights, offset, penalty)
+    problem = make_problem(design, target, weights, offset, penalty)
     k = len(problem.columns)
     held, values = _held(problem, fixed)
     gamma = np.zeros(k) if start is None else problem.to_work @ np.asarray(start, dtype=np.float64)
@@ -208,9 +170,9 @@ def fit_logistic(
     )
 
 
-def _model_covariance(problem: _Problem, best: _Optimum, known: BoolArray) -> FloatArray:
+def _model_covariance(problem: Problem, best: _Optimum, known: BoolArray) -> FloatArray:
     """Inverse information of the `known` coefficients given the rest, NaN elsewhere."""
-    inside = _free(problem, problem.to_params[~known])
+    inside = free_basis(problem, problem.to_params[~known])
     inner = inside.T @ best.point.information @ inside
     if best.separated or not inside.shape[1] or not np.linalg.eigvalsh(inner)[0] > 0:
         return np.full((known.size, known.size), np.nan)
@@ -221,7 +183,7 @@ def _model_covariance(problem: _Problem, best: _Optimum, known: BoolArray) -> Fl
     return cov
 
 
-def _estimable(problem: _Problem) -> BoolArray:
+def _estimable(problem: Problem) -> BoolArray:
     """Coefficients, (k,), to which no undetermined direction contributes."""
     blind = np.abs(problem.to_params @ problem.undetermined).max(axis=1, initial=0.0)
     return np.asarray(blind <= 1e-8 * np.abs(problem.to_params).max(axis=1))
@@ -231,9 +193,9 @@ def score_rows(
     design: Design, target: FloatArray, params: FloatArray, *, offset: FloatArray | None = None
 ) -> FloatArray:
     """Score ``(t - q) x`` of one copy of each row, (n, k): what a sandwich covariance needs."""
-    columns = _columns(design)
+    columns = columns_of(design)
     eta = sum((b * x for b, x in zip(params, columns, strict=True)), 0.0 if offset is None else offset)
-    residual = _residual(np.asarray(eta, dtype=np.float64), np.asarray(target, dtype=np.float64))[0]
+    residual = residual_parts(np.asarray(eta, dtype=np.float64), np.asarray(target, dtype=np.float64))[0]
     return np.stack([residual * x for x in columns], axis=1)
 
 
@@ -246,8 +208,8 @@ def loglikelihood(
     offset: FloatArray | None = None,
 ) -> float:
     """Log-likelihood at given coefficients."""
-    problem = _problem(design, target, weights, offset, None)
-    return _evaluate(problem, problem.to_work @ params).llf
+    problem = make_problem(design, target, weights, offset, None)
+    return evaluate(problem, problem.to_work @ params).llf
 
 
 def score_statistic(
@@ -264,14 +226,14 @@ def score_statistic(
     hypotheses that the design can tell apart.
     """
     params0 = np.asarray(params0, dtype=np.float64)
-    problem = _problem(design, target, weights, offset, None)
+    problem = make_problem(design, target, weights, offset, None)
     held, values = _held(problem, params0)
     gamma = np.zeros(params0.size)
     point = _maximize(problem, held, values, gamma, 100, 1e-10).point
-    inside = _free(problem, np.empty((0, params0.size)))
+    inside = free_basis(problem, np.empty((0, params0.size)))
     score = inside.T @ point.gradient
     statistic = float(score @ np.linalg.pinv(inside.T @ point.information @ inside, hermitian=True) @ score)
-    return statistic, inside.shape[1] - _free(problem, held).shape[1]
+    return statistic, inside.shape[1] - free_basis(problem, held).shape[1]
 
 
 def profile_interval(
@@ -292,7 +254,7 @@ def profile_interval(
     under separation, is infinite. Under bounds no limit passes the bound of the coefficient itself. What is
     not estimable gets NaN. `fit` must be the fit of the same data (its penalty is taken over).
     """
-    problem = _problem(design, target, weights, offset, fit.penalty)
+    problem = make_problem(design, target, weights, offset, fit.penalty)
     k = len(problem.columns)
     contrast = np.eye(k)[index] if isinstance(index, int | np.integer) else np.asarray(index, np.float64)
     row = contrast @ problem.to_params
@@ -303,7 +265,7 @@ def profile_interval(
         return np.nan, np.nan
     limits: list[float] = []
     for side in (-1.0, 1.0):
-        if fit.separated and _recession(problem, np.eye(k), bounds, side * row) is not None:
+        if fit.separated and recession(problem, np.eye(k), bounds, side * row) is not None:
             limits.append(float(side * np.inf))
         else:
             limits.append(length * _profile_limit(problem, row, side, bounds, fit, float(chdtri(1, alpha))))
@@ -311,41 +273,40 @@ def profile_interval(
 
 
 def _profile_limit(
-    problem: _Problem, row: FloatArray, side: float, bounds: FloatArray, fit: LogisticFit, level: float
+    problem: Problem, row: FloatArray, side: float, bounds: FloatArray, fit: LogisticFit, level: float
 ) -> float:
     """One limit: safeguarded Newton on the signed root of the fall, which is nearly linear."""
     gamma = problem.to_work @ fit.params
     center = float(row @ gamma)
     floor = _floor(problem, row, bounds) if side < 0 else -np.inf
-    top, goal = fit.penalized_llf, np.sqrt(level)
-    information = problem.to_work.T @ _evaluate(problem, gamma).curvature @ problem.to_work
-    contrast = row @ problem.to_work
-    spread = float(np.sqrt(abs(contrast @ np.linalg.pinv(information, hermitian=True) @ contrast)))
-    value = max(center + side * goal * (spread if spread > 0 else 1.0), floor)
-    inner, outer = center, side * np.inf
-    for _ in range(100):
-        best, _ = _maximize_bounded(problem, row[None], np.array([value]), bounds, gamma, 100, 1e-10)
+    goal = float(np.sqrt(level))
+    spread = float(np.sqrt(abs(row @ np.linalg.pinv(evaluate(problem, gamma).curvature, hermitian=True) @ row)))
+    spread = min(spread, 1.0 + abs(center)) if spread > 0 else 1.0
+    value = max(center + side * goal * spread, floor)
+    inner, outer = center, float(side * np.inf)
+    for _ in range(200):
+        best, at_bound = _maximize_bounded(problem, row[None], np.array([value]), bounds, gamma, 100, 1e-10)
         gamma = best.point.gamma
-        root = np.sqrt(max(2.0 * (top - best.point.value), 0.0))
-        if root < goal:
-            inner = value
-            if value <= floor:
-                return floor
-        else:
+        root = float(np.sqrt(max(2.0 * (fit.penalized_llf - best.point.value), 0.0)))
+        if root >= goal:
             outer = value
-        slope = -float(row @ best.point.gradient) / float(row @ row) / max(root, 1e-3)
-        step = (goal - root) / slope if slope * side > 0 else side * np.inf
-        proposal = value + step
-        if abs(step) <= 1e-11 * (1.0 + abs(value)):
-            return max(proposal, floor)
-        if not min(inner, outer) < proposal < max(inner, outer) or abs(step) > 4 * abs(value - center):
-            far = inner + 2.0 * (inner - center) + side * spread
-            proposal = 0.5 * (inner + outer) if np.isfinite(outer) else far
-        value = max(proposal, floor)
+        elif value <= floor:
+            return floor
+        else:
+            inner = value
+        active = np.vstack([row, problem.to_params[at_bound]])
+        slope = -float(np.linalg.lstsq(active.T, best.point.gradient, rcond=None)[0][0]) / max(root, 1e-3)
+        step = (goal - root) / slope if slope * side > 0 else float(side * np.inf)
+        if abs(step) <= 1e-12 * (1.0 + abs(value)):
+            return max(value + step, floor)
+        if not min(inner, outer) < value + step < max(inner, outer) or abs(step) > 4 * abs(value - center):
+            outside = inner + 2.0 * (inner - center) + side * spread
+            step = (0.5 * (inner + outer) if np.isfinite(outer) else outside) - value
+        value = max(value + step, floor)
     return value if np.isfinite(outer) else float(side * np.inf)
 
 
-def _floor(problem: _Problem, row: FloatArray, bounds: FloatArray) -> float:
+def _floor(problem: Problem, row: FloatArray, bounds: FloatArray) -> float:
     """Lower bound of the coefficient that `row` picks out; -inf for contrasts of several."""
     contrast = row @ problem.to_work
     picked = np.flatnonzero(np.abs(contrast) > 1e-12 * np.abs(contrast).max())
@@ -354,192 +315,7 @@ def _floor(problem: _Problem, row: FloatArray, bounds: FloatArray) -> float:
     return float(contrast[picked[0]] * bounds[picked[0]])
 
 
-def _columns(design: Design) -> tuple[FloatArray, ...]:
-    """Columns of the design, as float64 views where possible."""
-    if isinstance(design, np.ndarray):
-        design = list(np.asarray(design, dtype=np.float64).T)
-    return tuple(np.asarray(column, dtype=np.float64) for column in design)
-
-
-def _problem(
-    design: Design,
-    target: FloatArray,
-    weights: FloatArray | None,
-    offset: FloatArray | None,
-    penalty: Penalty,
-) -> _Problem:
-    """Drop rows of weight 0, choose the working units, find the rank."""
-    columns = _columns(design)
-    target = np.asarray(target, dtype=np.float64)
-    if weights is not None:
-        weights = np.asarray(weights, dtype=np.float64)
-        if not weights.all():
-            present = weights > 0
-            columns = tuple(column[present] for column in columns)
-            target, weights = target[present], weights[present]
-            offset = None if offset is None else np.asarray(offset)[present]
-    if target.size == 0:
-        raise InputError("`target` must hold at least one row with positive weight; it holds none.")
-    total = float(target.size if weights is None else weights.sum())
-    low = np.array([column.min() for column in columns])
-    high = np.array([column.max() for column in columns])
-    size = np.maximum(np.abs(low), np.abs(high))
-    constant = np.flatnonzero((low == high) & (size > 0))
-    k = len(columns)
-    center = np.zeros(k)
-    to_work = np.eye(k)
-    if constant.size:
-        mean = [float(c.mean() if weights is None else c @ weights / total) for c in columns]
-        center = np.clip(mean, low, high)
-        center[constant[0]] = 0.0
-        to_work[constant[0]] = center
-        to_work[constant[0], constant[0]] = low[constant[0]]
-    scale = np.maximum(high - center, center - low)
-    scale = np.where(scale > _FLAT * size, scale, np.where(size > 0, size, 1.0))
-    rest = np.setdiff1d(np.arange(k), constant[:1])
-    to_work[rest, rest] = scale[rest]
-    if constant.size:
-        scale[constant[0]] = low[constant[0]]
-    problem = _Problem(
-        columns=columns,
-        target=target,
-        weights=weights,
-        offset=None if offset is None else np.asarray(offset, dtype=np.float64),
-        center=center,
-        scale=scale,
-        total=total,
-        to_work=to_work,
-        to_params=np.asarray(np.linalg.inv(to_work), dtype=np.float64),
-        undetermined=np.empty((k, 0)),
-        penalty=penalty,
-    )
-    values, vectors = np.linalg.eigh(_gram(problem))
-    return replace(problem, undetermined=vectors[:, values <= _SINGULAR * max(values[-1], 1e-300)])
-
-
-def _blocks(
-    problem: _Problem,
-) -> Iterator[tuple[FloatArray, FloatArray, FloatArray | None, FloatArray | None]]:
-    """Blocks of rows: columns in working units (k, m), targets, weights, offset."""
-    weights, offset = problem.weights, problem.offset
-    for begin in range(0, problem.target.size, _BLOCK):
-        rows = slice(begin, begin + _BLOCK)
-        target = problem.target[rows]
-        z = np.empty((len(problem.columns), target.size))
-        for j, column in enumerate(problem.columns):
-            np.subtract(column[rows], problem.center[j], out=z[j])
-            z[j] /= problem.scale[j]
-        yield (
-            z,
-            target,
-            None if weights is None else weights[rows],
-            None if offset is None else offset[rows],
-        )
-
-
-def _gram(problem: _Problem) -> FloatArray:
-    """Unweighted cross products of the working columns, (k, k)."""
-    k = len(problem.columns)
-    gram = np.zeros((k, k))
-    for z, _, _, _ in _blocks(problem):
-        gram += z @ z.T
-    return gram
-
-
-def _residual(eta: FloatArray, target: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Residual t - q, variance q (1 - q), and exp(-|eta|), all without cancellation in the tails."""
-    decay = np.abs(eta)
-    np.negative(decay, out=decay)
-    np.exp(decay, out=decay)
-    larger = decay + 1.0
-    np.reciprocal(larger, out=larger)
-    smaller = decay * larger
-    larger *= smaller
-    residual = target - ~np.signbit(eta)
-    residual += np.copysign(smaller, eta, out=smaller)
-    return residual, larger, decay
-
-
-def _evaluate(problem: _Problem, gamma: FloatArray) -> _Point:
-    """Value, gradient and curvature in one pass over the data."""
-    k = gamma.size
-    firth = problem.penalty == "firth"
-    left, right = np.triu_indices(k)
-    llf = 0.0
-    gradient, information = np.zeros(k), np.zeros((k, k))
-    third, fourth = np.zeros((left.size, k)), np.zeros((left.size, left.size))
-    for z, target, weights, offset in _blocks(problem):
-        eta = gamma @ z
-        if offset is not None:
-            eta += offset
-        residual, variance, decay = _residual(eta, target)
-        gain = np.log1p(decay)
-        np.subtract(target * eta - np.maximum(eta, 0.0), gain, out=gain)
-        if weights is not None:
-            residual *= weights
-            variance_w = variance * weights
-            gain *= weights
-        else:
-            variance_w = variance
-        llf += float(gain.sum())
-        gradient += z @ residual
-        information += (z * variance_w) @ z.T
-        if firth:
-            pairs = z[left] * z[right]
-            # -tanh(eta / 2) = 1 - 2q
-            third += (pairs * (variance_w * -np.tanh(0.5 * eta))) @ z.T
-            fourth += (pairs * (variance_w * (1.0 - 6.0 * variance))) @ pairs.T
-    if not firth:
-        return _Point(
-            gamma=gamma, value=llf, llf=llf, gradient=gradient, curvature=information, information=information
-        )
-    bonus, slope, bend = _jeffreys(problem, information, third, fourth)
-    return _Point(
-        gamma=gamma,
-        value=llf + bonus,
-        llf=llf,
-        gradient=gradient + slope,
-        curvature=information - bend,
-        information=information,
-    )
-
-
-def _jeffreys(
-    problem: _Problem, information: FloatArray, third: FloatArray, fourth: FloatArray
-) -> tuple[float, FloatArray, FloatArray]:
-    """Half the log determinant of the information in the coefficients, its gradient and Hessian in gamma.
-
-    `third` and `fourth` hold the sums of the first and second derivative of w q (1 - q) times products of
-    three and four columns, the pairs of columns in upper-triangle order. Over directions the design does not
-    determine the determinant is left out.
-    """
-    k = information.shape[0]
-    left, right = np.triu_indices(k)
-    place = np.empty((k, k), dtype=np.intp)
-    place[left, right] = place[right, left] = np.arange(left.size)
-    inside = _free(problem, np.empty((0, k)))
-    inner = inside.T @ information @ inside
-    sign, logdet = np.linalg.slogdet(inner)
-    if sign <= 0 or not np.isfinite(logdet):
-        return -np.inf, np.zeros(k), np.zeros((k, k))
-    inverse = inside @ np.linalg.inv(inner) @ inside.T
-    cube = third[place]  # (k, k, k)
-    slope = 0.5 * np.einsum("ab,abc->c", inverse, cube)
-    turned = np.einsum("ab,bdc->adc", inverse, cube)
-    bend = np.einsum("ab,abcd->cd", inverse, fourth[place][:, :, place])
-    bend -= np.einsum("abc,bad->cd", turned, turned)
-    change = float(np.log(abs(np.linalg.det(problem.to_work)))) if inside.shape[1] == k else 0.0
-    return 0.5 * float(logdet) + change, slope, 0.5 * bend
-
-
-def _free(problem: _Problem, held: FloatArray) -> FloatArray:
-    """Orthonormal basis (k, f) of the directions that are determined by the design and not held."""
-    rows = np.vstack([held, problem.undetermined.T])
-    k = len(problem.columns)
-    return null_space(rows) if rows.shape[0] else np.eye(k)
-
-
-def _held(problem: _Problem, fixed: FloatArray | None) -> tuple[FloatArray, FloatArray]:
+def _held(problem: Problem, fixed: FloatArray | None) -> tuple[FloatArray, FloatArray]:
     """Rows and values of the linear constraints ``rows @ gamma = values``."""
     k = len(problem.columns)
     if fixed is None:
@@ -548,12 +324,12 @@ def _held(problem: _Problem, fixed: FloatArray | None) -> tuple[FloatArray, Floa
     return _unit_rows(problem.to_params[which], np.asarray(fixed, dtype=np.float64)[which])
 
 
-def _start(problem: _Problem, held: FloatArray, values: FloatArray, tol: float) -> _Optimum | None:
+def _start(problem: Problem, held: FloatArray, values: FloatArray, tol: float) -> _Optimum | None:
     """Fit of evenly spaced rows, when there are many; None if it did not converge."""
     n = problem.target.size
     if n < _LARGE:
         return None
-    pick = slice(None, None, n // _BLOCK)
+    pick = slice(None, None, n // BLOCK)
     part = replace(
         problem,
         columns=tuple(column[pick] for column in problem.columns),
@@ -567,7 +343,7 @@ def _start(problem: _Problem, held: FloatArray, values: FloatArray, tol: float) 
 
 
 def _maximize_bounded(
-    problem: _Problem,
+    problem: Problem,
     held: FloatArray,
     values: FloatArray,
     bounds: FloatArray,
@@ -604,8 +380,8 @@ def _maximize_bounded(
             fallback = best, at_bound
     if fallback is None:
         raise InputError("`lower` and `fixed` contradict each other: no coefficients satisfy both.")
-    ray = _recession(problem, _null(held, k), bounds, None)
-    return replace(fallback[0], separated=ray is not None, converged=False), fallback[1]
+    separated = problem.penalty is None and recession(problem, _null(held, k), bounds, None) is not None
+    return replace(fallback[0], separated=separated, converged=False), fallback[1]
 
 
 def _unit_rows(rows: FloatArray, values: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -620,13 +396,13 @@ def _null(held: FloatArray, k: int) -> FloatArray:
 
 
 def _maximize(
-    problem: _Problem, held: FloatArray, values: FloatArray, gamma: FloatArray, max_iter: int, tol: float
+    problem: Problem, held: FloatArray, values: FloatArray, gamma: FloatArray, max_iter: int, tol: float
 ) -> _Optimum:
     """Newton's method with step halving from `gamma`, moved first onto ``held @ gamma = values``."""
     if held.shape[0]:
         gamma = gamma + np.linalg.lstsq(held, values - held @ gamma, rcond=None)[0]
-    basis = _free(problem, held)
-    point = _evaluate(problem, gamma)
+    basis = free_basis(problem, held)
+    point = evaluate(problem, gamma)
     if basis.shape[1] == 0:
         return _Optimum(point=point, converged=True, n_iter=1, gradient=0.0, separated=False)
     unbounded = np.full(gamma.size, -np.inf)
@@ -641,9 +417,9 @@ def _maximize(
             settled = length <= _SHORT * (1.0 + float(np.linalg.norm(point.gamma)))
             # not shrinking any more: the step is the rounding error of an ill-conditioned design
             if settled or length >= 0.5 * before:
-                return _finish(problem, basis, _evaluate(problem, point.gamma + step), passes + 1)
+                return _finish(problem, basis, evaluate(problem, point.gamma + step), passes + 1)
         elif not finite and float(np.abs(slope).max()) <= _VANISHED * problem.total:
-            separated = _recession(problem, basis, unbounded, None) is not None
+            separated = recession(problem, basis, unbounded, None) is not None
             finite = not separated
         moved, tried = _line_search(problem, point, step)
         passes += tried
@@ -651,11 +427,11 @@ def _maximize(
             break
         point = moved
     if not (separated or finite):
-        separated = _recession(problem, basis, unbounded, None) is not None
+        separated = recession(problem, basis, unbounded, None) is not None
     return replace(_finish(problem, basis, point, passes), converged=False, separated=separated)
 
 
-def _finish(problem: _Problem, basis: FloatArray, point: _Point, passes: int) -> _Optimum:
+def _finish(problem: Problem, basis: FloatArray, point: Point, passes: int) -> _Optimum:
     """Describe the optimum at `point`."""
     gradient = float(np.abs(basis.T @ point.gradient).max()) / problem.total
     return _Optimum(point=point, converged=True, n_iter=passes, gradient=gradient, separated=False)
@@ -669,62 +445,15 @@ def _newton_step(curvature: FloatArray, slope: FloatArray) -> FloatArray:
     return np.asarray(vectors @ ((vectors.T @ slope) / values))
 
 
-def _line_search(problem: _Problem, point: _Point, step: FloatArray) -> tuple[_Point | None, int]:
+def _line_search(problem: Problem, point: Point, step: FloatArray) -> tuple[Point | None, int]:
     """First of the halved steps that raises the value, up to rounding error of the sum."""
     rise = float(step @ point.gradient)
     noise = 1e-13 * (1.0 + abs(point.value))
     # far outside the data's range every variance underflows and the step knows no length
     share = min(1.0, 1e3 * (1.0 + float(np.linalg.norm(point.gamma))) / float(np.linalg.norm(step)))
     for tried in range(1, 60):
-        moved = _evaluate(problem, point.gamma + share * step)
+        moved = evaluate(problem, point.gamma + share * step)
         if moved.value >= point.value + 1e-4 * share * rise - noise:
             return moved, tried
         share *= 0.5
     return None, 59
-
-
-def _recession(problem: _Problem, basis: FloatArray, bounds: FloatArray, goal: FloatArray | None) -> FloatArray | None:
-    """A direction in the span of `basis` along which no row loses likelihood, or None.
-
-    At least one row must gain; or, with `goal` (k,), ``goal @ direction`` must be positive. Coefficients with
-    a finite lower bound must not fall. Linear programme over a working set of rows, to which the rows that
-    its solution violates are added until there are none.
-    """
-    cone = -(problem.to_params[np.isfinite(bounds)])
-    cone /= np.maximum(np.abs(cone).max(axis=1, keepdims=True, initial=0.0), 1e-300)
-    ceiling = [cone @ basis]
-    total = np.zeros(basis.shape[0])
-    stride = max(1, problem.target.size // 500)
-    for z, target, _, _ in _blocks(problem):
-        total += z @ _sides(target)
-        ceiling.append(_losses(z, target, np.arange(0, target.size, stride)) @ basis)
-    aim = basis.T @ (total if goal is None else goal)
-    aim = aim / max(float(np.abs(aim).max()), 1e-300)
-    while True:
-        rows = np.vstack(ceiling)
-        answer = linprog(-aim, A_ub=rows, b_ub=np.zeros(rows.shape[0]), bounds=(-1.0, 1.0), method="highs")
-        if answer.x is None or -answer.fun <= _MARGIN:
-            return None
-        direction = basis @ answer.x
-        violated, best = [], 0.0
-        for z, target, _, _ in _blocks(problem):
-            gain = direction @ z
-            loss = np.where((target > 0) & (target < 1), np.abs(gain), -gain * _sides(target))
-            best = max(best, float(-loss.min()))
-            worst = np.argsort(loss)[-20:]
-            violated.append(_losses(z, target, worst[loss[worst] > 1e2 * _MARGIN]) @ basis)
-        if not sum(rows.shape[0] for rows in violated):
-            return direction if goal is not None or best > 1e4 * _MARGIN else None
-        ceiling += violated
-
-
-def _sides(target: FloatArray) -> FloatArray:
-    """+1 for targets of 1, -1 for 0, and 0 for targets between, which lose on both sides."""
-    return np.where(target == 1.0, 1.0, np.where(target == 0.0, -1.0, 0.0))
-
-
-def _losses(z: FloatArray, target: FloatArray, rows: IntArray) -> FloatArray:
-    """Rows (m, k) whose product with a direction must not be positive."""
-    picked, side = z[:, rows].T, _sides(target[rows])
-    mixed = picked[side == 0.0]
-    return np.vstack([-picked[side != 0.0] * side[side != 0.0, None], mixed, -mixed])
