@@ -18,6 +18,7 @@ from calstat._typing import FloatArray, IntArray
 TIE = 1e-12
 # Convolutions are exact to about 1e-16; a window of 9 standard deviations leaves out less than 1e-17.
 _WINDOW = 9.0
+MAX_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,13 +69,13 @@ def monte_carlo(observed: float, draws: FloatArray, *, two_sided: bool = False) 
         return MonteCarlo(pvalue=np.nan, error=np.nan, mean=mean)
     margin = TIE * max(abs(observed), np.finfo(float).tiny)
     upper = (np.count_nonzero(draws >= observed - margin) + 1) / (size + 1)
-    p = upper
+    p = float(upper)
     if two_sided:
         lower = (np.count_nonzero(draws <= observed + margin) + 1) / (size + 1)
         p = min(1.0, 2 * min(upper, lower))
     side = p / 2 if two_sided else p
     error = float(np.sqrt(side * (1 - side) / size)) * (2 if two_sided else 1)
-    return MonteCarlo(pvalue=float(p), error=error, mean=mean)
+    return MonteCarlo(pvalue=p, error=error, mean=mean)
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray]:
@@ -96,7 +97,11 @@ def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray]:
     while pmf.shape[0] > 1:
         half = pmf.shape[0] // 2
         pmf = _convolve(pmf[:half], pmf[half:])
-        first, mean, variance = first[:half] + first[half:], mean[:half] + mean[half:], variance[:half] + variance[half:]
+        first, mean, variance = (
+            first[:half] + first[half:],
+            mean[:half] + mean[half:],
+            variance[:half] + variance[half:],
+        )
         width = 2 * int(np.ceil(_WINDOW * np.sqrt(variance.max()) + 20)) + 1
         if pmf.shape[1] > width:
             cut = np.clip(np.round(mean).astype(np.int64) - width // 2 - first, 0, pmf.shape[1] - width)
@@ -132,7 +137,7 @@ def bin_counts(p: FloatArray, index: IntArray, size: int, n_resamples: int, rng:
 
 
 def label_blocks(
-    p: FloatArray, n_resamples: int, rng: np.random.Generator, max_bytes: int
+    p: FloatArray, n_resamples: int, rng: np.random.Generator, max_bytes: int = MAX_BYTES
 ) -> Iterator[FloatArray]:
     """Yield blocks (m, n) of binary labels 0.0 and 1.0 drawn from p (n,)."""
     rows = max(1, int(max_bytes // (24 * p.size)))
@@ -141,14 +146,16 @@ def label_blocks(
         yield (rng.random((m, p.size)) < p).astype(np.float64)
 
 
-def departures(P: FloatArray, n_resamples: int, rng: np.random.Generator, max_bytes: int) -> Iterator[Departures]:
+def departures(
+    P: FloatArray, n_resamples: int, rng: np.random.Generator, max_bytes: int = MAX_BYTES
+) -> Iterator[Departures]:
     """Yield, block by block of draws, the rows of P (n, K) that do not get their most probable class.
 
     Rows are put in groups whose chance of departing differs at most by a factor of two. Candidates within a
     group of rows x draws are a Bernoulli process at the group's largest chance, walked by geometric steps, and kept
     with the ratio of the row's chance to it: the draws are exact and cost as much as there are departures.
     """
-    n, K = P.shape
+    n = P.shape[0]
     top = P.argmax(axis=1)
     others = P.copy()
     others[np.arange(n), top] = 0.0
@@ -210,7 +217,7 @@ def _bernoulli_places(cells: int, rate: float, rng: np.random.Generator) -> IntA
 
 
 def cell_counts(
-    P: FloatArray, cells: IntArray, size: int, n_resamples: int, rng: np.random.Generator, max_bytes: int
+    P: FloatArray, cells: IntArray, size: int, n_resamples: int, rng: np.random.Generator, max_bytes: int = MAX_BYTES
 ) -> Iterator[FloatArray]:
     """Yield blocks (m, size) of event counts by cell when labels are draws from the rows of P (n, K).
 
@@ -229,7 +236,7 @@ def cell_counts(
 
 
 def linear_draws(
-    P: FloatArray, values: FloatArray, n_resamples: int, rng: np.random.Generator, max_bytes: int
+    P: FloatArray, values: FloatArray, n_resamples: int, rng: np.random.Generator, max_bytes: int = MAX_BYTES
 ) -> FloatArray:
     """Draws (B, d) of the sum over rows of ``values[row, label]``, for values of shape (n, K, d)."""
     n = P.shape[0]

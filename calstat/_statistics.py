@@ -133,9 +133,7 @@ def weighted_order_quantile(p: FloatArray, q: FloatArray, weights: FloatArray | 
     return np.where(low == high, low, (1 - share) * low + share * high)
 
 
-def quantile_groups(
-    p: FloatArray, groups: int, weights: FloatArray | None = None
-) -> tuple[FloatArray, IntArray]:
+def quantile_groups(p: FloatArray, groups: int, weights: FloatArray | None = None) -> tuple[FloatArray, IntArray]:
     """Group rows as R's ``cut`` on the unique type-7 quantiles: closed on the right, the lowest value included.
 
     Returns the edges, of shape (G + 1,), and the group of each row. Equal values share a group, so G may be
@@ -155,12 +153,13 @@ def group_table(
     size = edges.size - 1
     nobs = np.bincount(index, weights=w, minlength=size)
     used = nobs > 0
+    observed, expected = (np.bincount(index, weights=w * v, minlength=size)[used] for v in (y, p))
     return GroupTable(
         lower=edges[:-1][used],
         upper=edges[1:][used],
-        nobs=nobs[used],
-        observed=np.bincount(index, weights=w * y, minlength=size)[used],
-        expected=np.bincount(index, weights=w * p, minlength=size)[used],
+        nobs=nobs[used].astype(np.float64),
+        observed=observed.astype(np.float64),
+        expected=expected.astype(np.float64),
     )
 
 
@@ -236,9 +235,7 @@ def log_likelihood(y: FloatArray, p: FloatArray, weights: FloatArray | None = No
     return float(counts(y.size, weights) @ (special.xlogy(y, p) + special.xlog1py(1 - y, -p)))
 
 
-def observed_to_expected(
-    y: FloatArray, p: FloatArray, weights: FloatArray | None = None
-) -> tuple[float, float]:
+def observed_to_expected(y: FloatArray, p: FloatArray, weights: FloatArray | None = None) -> tuple[float, float]:
     """Ratio of events to expected events and the standard error of its logarithm.
 
     The error is that of a ratio of two means over the same rows, sum (y - R p)^2 / (sum y)^2: events and
