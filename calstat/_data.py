@@ -330,3 +330,69 @@ def _take(values: Any, kept: np.ndarray) -> Any:
     if array.dtype.kind in "US":
         array = np.array(list(values), dtype=object)
     return array[kept]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewScores:
+    """Scores to predict from: `values` (n, m) with NaN where missing, and how the answer is to look.
+
+    `given_columns` are the columns of the input when it held nothing but scores in columns.
+    """
+
+    values: FloatArray
+    index: pd.Index | None
+    ndim: int
+    given_columns: pd.Index | None
+
+    def present(self) -> np.ndarray:
+        """Rows (n,) in which no score is missing."""
+        return np.asarray(~np.isnan(self.values).any(axis=1))
+
+    def restore(self, predicted: FloatArray, name: str, columns: Sequence[Any] | None = None) -> Any:
+        """Give predictions (n,) or (n, K) the shape and the index of the input."""
+        if predicted.ndim == 2:
+            if self.index is None:
+                return predicted
+            if self.given_columns is not None and len(self.given_columns) == predicted.shape[1]:
+                return pd.DataFrame(predicted, index=self.index, columns=self.given_columns)
+            return pd.DataFrame(predicted, index=self.index, columns=None if columns is None else list(columns))
+        if self.index is not None:
+            return pd.Series(predicted, index=self.index, name=name)
+        if self.ndim == 0:
+            return predicted[0]
+        return predicted[:, None] if self.ndim == 2 else predicted
+
+
+def read_new(new: Any, reader: ScoreReader, *, two_columns: bool = False) -> NewScores:
+    """Read scores for prediction: a table by column names, anything else by position.
+
+    `two_columns` accepts (n, 2) where one score is expected: both probabilities of a binary outcome.
+    """
+    m = len(reader.names)
+    if isinstance(new, Mapping):
+        new = pd.DataFrame(new)
+    if isinstance(new, pd.DataFrame):
+        named = reader.design is not None or all(name in new.columns for name in reader.names)
+        bare = list(new.columns) == list(reader.names)
+        if named or not (new.shape[1] == m == 1 or (two_columns and new.shape[1] == 2)):
+            values, only_scores = reader.from_frame(new), bare
+        else:
+            values, only_scores = as_float(new, "new"), True
+        return NewScores(
+            values=values,
+            index=new.index,
+            ndim=2,
+            given_columns=new.columns if only_scores and values.shape[1] > 1 else None,
+        )
+    values = as_float(new, "new")
+    ndim = values.ndim
+    if ndim == 0 or (ndim == 1 and m == 1):
+        values = values.reshape(-1, 1)
+    elif ndim == 1 and values.size == m:
+        raise InputError(f"`new` must be a matrix with {m} columns; for a single row pass [[...]].")
+    if values.ndim != 2 or values.shape[1] not in ({m, 2} if two_columns else {m}):
+        raise InputError(
+            f"`new` must have {m} column(s) of scores ({_listed(reader.names)}), got shape {values.shape}."
+        )
+    index = new.index if isinstance(new, pd.Series) else None
+    return NewScores(values=values, index=index, ndim=ndim, given_columns=None)
