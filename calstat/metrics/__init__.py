@@ -1,0 +1,24 @@
+"""Measures of calibration and of forecast quality."""
+
+from __future__ import annotations
+
+from calstat.metrics.errors import ace, classwise_ece, confidence_ece, ece, mce, squared_ece
+from calstat.metrics.kernel import mmce
+from calstat.metrics.scores import accuracy, adjust_prevalence, brier_score, log_loss, score_decomposition
+from calstat.metrics.tables import reliability_table
+
+__all__ = [
+    "accuracy",
+    "ace",
+    "adjust_prevalence",
+    "brier_score",
+    "classwise_ece",
+    "confidence_ece",
+    "ece",
+    "log_loss",
+    "mce",
+    "mmce",
+    "reliability_table",
+    "score_decomposition",
+    "squared_ece",
+]
