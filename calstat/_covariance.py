@@ -185,7 +185,7 @@ def chi2_sf(statistic: float, df: float) -> float:
 
 
 def normal_two_sided(z: FloatArray) -> FloatArray:
-    """``P(|Z| >= |z|)`` from the tail itself: accurate down to 1e-308."""
+    """``P(|Z| >= |z|)`` from the tail itself: accurate down to 1e-300."""
     return np.asarray(2.0 * special.ndtr(-np.abs(z)))
 
 
