@@ -154,7 +154,7 @@ def recalibration_test(
     Raises
     ------
     InputError
-        For a bad argument, or `groups` with a method other than "wald".
+        For a bad argument, `groups` with a method other than "wald", or ``eps=0`` where p holds 0 or 1.
 
     Notes
     -----
@@ -190,6 +190,8 @@ def recalibration_test(
     codes = _codes(groups, given, method)
     sample = positive_weight_rows(given)
     clipped, touched = clip_probabilities(sample.p, check_eps(eps))
+    if eps == 0 and (clipped.min() == 0 or clipped.max() == 1):
+        raise InputError("`eps` must be above 0 where `p` holds 0 or 1, whose logits are infinite; eps=0 was given.")
     alternative = _ALTERNATIVES[against]
     problem = _Problem(
         y=sample.y,
@@ -304,9 +306,7 @@ def _score(
     features = np.stack(problem.columns, axis=1)
     test = _statistics.binary_score_test(problem.y, problem.p, features, problem.weights)
     if test.rank == 0:
-        return _not_estimable(
-            problem, method, "the probabilities are all 0 or 1, so that labels have no variance", notes
-        )
+        return _not_estimable(problem, method, "every p is 1/2, which a temperature does not change", notes)
     chi2 = float(stats.chi2.sf(test.statistic, test.rank))
     if method == "score":
         return _result(problem, "score", test.statistic, test.rank, {}, notes)
