@@ -111,7 +111,7 @@ def sandwich(
         if count < 2:
             raise InputError(f"`groups` must name at least 2 clusters for a covariance; it names {count}.")
         weighted = rows if weights is None else rows * weights[:, None]
-        sums = np.stack([np.bincount(groups, weights=column) for column in weighted.T], axis=1)
+        sums = np.stack([np.bincount(groups, weights=column) for column in weighted.T], axis=1, dtype=np.float64)
         meat = sums.T @ sums
         factor = count / (count - 1.0) * (n - 1.0)
     else:
