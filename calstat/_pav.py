@@ -57,7 +57,7 @@ def pav(y: ArrayLike, x: FloatArray, weights: FloatArray | None = None) -> PavFi
 
     Rows with equal scores are pooled first, so their order cannot matter; rows of weight 0 are absent.
     """
-    scores, total, count = _pooled(np.asarray(y), x, weights)
+    scores, total, count = pool_ties(np.asarray(y), x, weights)
     fit = isotonic_regression(total / count, weights=count)
     first = np.asarray(fit.blocks[:-1], dtype=np.intp)
     lower, upper = scores[first], scores[np.asarray(fit.blocks[1:], dtype=np.intp) - 1]
@@ -73,7 +73,7 @@ def pav(y: ArrayLike, x: FloatArray, weights: FloatArray | None = None) -> PavFi
     )
 
 
-def _pooled(y: np.ndarray, x: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
+def pool_ties(y: np.ndarray, x: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return distinct scores in order, and the sums of ``w * y`` and of ``w`` at each."""
     if weights is not None:
         kept = weights > 0

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from calstat.metrics.errors import ace, classwise_ece, confidence_ece, ece, mce, squared_ece
+from calstat.metrics.evaluate import evaluate
 from calstat.metrics.kernel import mmce
 from calstat.metrics.scores import accuracy, adjust_prevalence, brier_score, log_loss, score_decomposition
+from calstat.metrics.smooth import calibration_curve, e50, e90, emax, ici, smooth_ece
 from calstat.metrics.tables import reliability_table
 
 __all__ = [
@@ -12,13 +14,20 @@ __all__ = [
     "ace",
     "adjust_prevalence",
     "brier_score",
+    "calibration_curve",
     "classwise_ece",
     "confidence_ece",
+    "e50",
+    "e90",
     "ece",
+    "emax",
+    "evaluate",
+    "ici",
     "log_loss",
     "mce",
     "mmce",
     "reliability_table",
     "score_decomposition",
+    "smooth_ece",
     "squared_ece",
 ]

@@ -63,6 +63,25 @@ def read_matrix(y: Any, p: Any, freq_weights: Any, classes: Sequence[Label] | No
     return check_multiclass(y, p, freq_weights=freq_weights, classes=classes)
 
 
+def read_event(y: Any, p: Any, freq_weights: Any, event: Label | None, classes: Sequence[Label] | None) -> BinarySample:
+    """Check (y, p) for a metric of one event's probability."""
+    sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes)
+    if isinstance(sample, BinarySample):
+        return sample
+    raise InputError(
+        f"`p` must be the probability of one event here; it has {sample.p.shape[1]} columns. Pass one class at a time: "
+        "`y == label` and its column."
+    )
+
+
+def top_score(sample: Sample) -> tuple[np.ndarray, FloatArray]:
+    """Return what is predicted (n,), 0 or 1, and its probability (n,): of a matrix, the top label."""
+    if isinstance(sample, BinarySample):
+        return sample.y, sample.p
+    top = top_label(sample.y, sample.p)
+    return top.hit, top.confidence
+
+
 def views(sample: Sample, type: MetricType | None) -> list[tuple[FloatArray, FloatArray]]:  # noqa: A002
     """Return the pairs (outcome, probability) that a sample is read as: one, or one for each class."""
     if isinstance(sample, BinarySample):

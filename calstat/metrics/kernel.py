@@ -7,11 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calstat._binning import top_label
 from calstat._pav import sorted_pairs
 from calstat._typing import FloatArray, Label
-from calstat._validation import BinarySample, check_choice, check_fraction, check_sample
-from calstat.metrics._common import Sample
+from calstat._validation import check_choice, check_fraction, check_sample
+from calstat.metrics._common import top_score
 
 # exp(300) squared is far from overflow, and 300 units in the last place of the exponent are an error of 7e-14.
 _REACH = 300.0
@@ -86,15 +85,7 @@ def mmce(
     bandwidth = check_fraction("bandwidth", bandwidth, high=np.inf)
     check_choice("type", type, (None, "confidence"))
     sample = check_sample(y, p, type=type, freq_weights=freq_weights, event=event, classes=classes)
-    return kernel_error(*_score(sample), bandwidth, sample.weights)
-
-
-def _score(sample: Sample) -> tuple[np.ndarray, FloatArray]:
-    """Return what is predicted (n,), 0 or 1, and its probability (n,)."""
-    if isinstance(sample, BinarySample):
-        return sample.y, sample.p
-    top = top_label(sample.y, sample.p)
-    return top.hit, top.confidence
+    return kernel_error(*top_score(sample), bandwidth, sample.weights)
 
 
 def kernel_error(y: np.ndarray, r: FloatArray, bandwidth: float, weights: FloatArray | None = None) -> float:
@@ -108,7 +99,7 @@ def kernel_error(y: np.ndarray, r: FloatArray, bandwidth: float, weights: FloatA
         score = r[order]
         residual = weights[order] * (y[order] - score)
         total = float(weights.sum())
-    square = residual @ (residual + 2 * decaying_sums(score, residual, bandwidth))
+    square = float(residual @ (residual + 2 * decaying_sums(score, residual, bandwidth)))
     return float(np.sqrt(max(square, 0.0)) / total)
 
 
@@ -127,9 +118,10 @@ def decaying_sums(position: FloatArray, value: FloatArray, bandwidth: float) -> 
 
 def _sums_by_stretches(position: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
     result = np.empty_like(value)
-    carried, reached, start = 0.0, position[0], 0
+    carried, reached = 0.0, float(position[0])
+    start = 0
     while start < position.size:
-        origin = position[start]
+        origin = float(position[start])
         stop = int(np.searchsorted(position, origin + _REACH * bandwidth, side="right"))
         growth = (position[start:stop] - origin) / bandwidth
         np.exp(growth, out=growth)
@@ -137,15 +129,15 @@ def _sums_by_stretches(position: FloatArray, value: FloatArray, bandwidth: float
         cumulated = np.cumsum(terms)
         carried *= float(np.exp((reached - origin) / bandwidth))
         result[start:stop] = (cumulated - terms + carried) / growth
-        carried = (carried + cumulated[-1]) / growth[-1]
-        reached, start = position[stop - 1], stop
+        carried = float((carried + cumulated[-1]) / growth[-1])
+        reached, start = float(position[stop - 1]), stop
     return result
 
 
 def _sums_by_doubling(position: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
     # gap / bandwidth overflows to infinity for bandwidths near the smallest double: the kernel is 0 there.
     with np.errstate(over="ignore"):
-        decay = np.exp(-np.diff(position, prepend=-np.inf) / bandwidth)
+        decay = np.exp(np.diff(position, prepend=-np.inf) / -bandwidth)
     sums, lag = value.copy(), 1
     while lag < value.size and decay[lag:].any():
         sums[lag:] += decay[lag:] * sums[:-lag]

@@ -24,7 +24,7 @@ from calstat._validation import (
     check_sample,
 )
 from calstat.exceptions import InputError
-from calstat.metrics._common import Edges, Sample
+from calstat.metrics._common import Edges, Sample, read_event
 
 LOG_EPS = 1e-15
 """Where the log loss is cut off by default."""
@@ -281,7 +281,7 @@ def score_decomposition(
     Returns
     -------
     Series
-        ``score``, ``miscalibration``, ``discrimination``, ``uncertainty``, ``remainder``.
+        ``score``, ``MCB``, ``DSC``, ``UNC`` and ``remainder`` (0 for "corp").
 
     Raises
     ------
@@ -301,11 +301,11 @@ def score_decomposition(
     --------
     >>> import calstat as cs
     >>> cs.score_decomposition([0, 1, 0, 1, 1], [0.1, 0.3, 0.4, 0.8, 0.9]).round(4)
-    score             0.142
-    miscalibration    0.042
-    discrimination    0.140
-    uncertainty       0.240
-    remainder         0.000
+    score        0.142
+    MCB          0.042
+    DSC          0.140
+    UNC          0.240
+    remainder    0.000
     dtype: float64
 
     Recalibration could lower the score by 0.042; the ranking of the rows lowers it by 0.14.
@@ -313,22 +313,19 @@ def score_decomposition(
     check_choice("score", score, ("brier", "log"))
     check_choice("method", method, ("corp", "bins"))
     eps = check_eps(eps)
-    sample = _binary(y, p, freq_weights, event, classes)
+    sample = read_event(y, p, freq_weights, event, classes)
     if method == "corp":
         parts = corp_decomposition(sample, score, eps)
     else:
         parts = bins_decomposition(sample, score, eps, bins, strategy)
-    names = ("score", "miscalibration", "discrimination", "uncertainty", "remainder")
-    return pd.Series({name: getattr(parts, name) for name in names})
-
-
-def _binary(y: Any, p: Any, freq_weights: Any, event: Label | None, classes: Sequence[Label] | None) -> BinarySample:
-    sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes)
-    if isinstance(sample, BinarySample):
-        return sample
-    raise InputError(
-        f"`p` must be the probability of one event here; it has {sample.p.shape[1]} columns. Pass a class at a time: "
-        "`y == label` and its column."
+    return pd.Series(
+        {
+            "score": parts.score,
+            "MCB": parts.miscalibration,
+            "DSC": parts.discrimination,
+            "UNC": parts.uncertainty,
+            "remainder": parts.remainder,
+        }
     )
 
 
