@@ -13,9 +13,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import special
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
+
+from calstat._covariance import normal_quantile
+from calstat._typing import FloatArray
+from calstat._validation import check_alpha
 
 TEXT_WIDTH = 88
 
@@ -195,3 +200,53 @@ class CalibrationTest:
         """
         fields = ["name", "method", "statistic", "df", "pvalue", "distribution", "nobs", "null", "note"]
         return pd.DataFrame([{f: getattr(self, f) for f in fields}])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """
+    Calibrated probabilities with their uncertainty.
+
+    Attributes
+    ----------
+    predicted : ndarray, shape (n,)
+        Calibrated probabilities; NaN where the score is missing.
+    linear_predictor : ndarray, shape (n,)
+        Their log odds.
+    se_linear : ndarray, shape (n,)
+        Standard errors of the log odds.
+    index : Index or None
+        Index of the rows.
+    """
+
+    predicted: FloatArray
+    linear_predictor: FloatArray
+    se_linear: FloatArray
+    index: pd.Index | None
+
+    def summary_frame(self, alpha: float = 0.05) -> pd.DataFrame:
+        """
+        Return the predictions with standard errors and intervals.
+
+        Parameters
+        ----------
+        alpha : float, default 0.05
+            One minus the confidence level.
+
+        Returns
+        -------
+        DataFrame
+            Columns mean, mean_se (delta method), mean_ci_lower, mean_ci_upper. Intervals are made on the
+            log-odds scale, so they stay within [0, 1]; they hold the map's value at that score, not the outcome
+            of one case.
+        """
+        half = normal_quantile(check_alpha(alpha)) * self.se_linear
+        return pd.DataFrame(
+            {
+                "mean": self.predicted,
+                "mean_se": self.predicted * (1.0 - self.predicted) * self.se_linear,
+                "mean_ci_lower": special.expit(self.linear_predictor - half),
+                "mean_ci_upper": special.expit(self.linear_predictor + half),
+            },
+            index=self.index,
+        )
