@@ -115,7 +115,7 @@ def ece(
     Examples
     --------
     >>> import calstat as cs
-    >>> cs.ece([0, 0, 1, 1, 1], [0.25, 0.25, 0.55, 0.75, 0.75], bins=2)
+    >>> round(cs.ece([0, 0, 1, 1, 1], [0.25, 0.25, 0.55, 0.75, 0.75], bins=2), 4)
     0.29
 
     On average the probabilities are 29 percentage points away from the event rate of their bin.
@@ -348,12 +348,12 @@ def classwise_ece(
     >>> P = [[0.7, 0.2, 0.1], [0.2, 0.6, 0.2], [0.1, 0.5, 0.4], [0.5, 0.3, 0.2]]
     >>> cs.classwise_ece([0, 1, 2, 0], P, bins=2)
     class
-    0    0.225...
-    1    0.1
-    2    0.275...
+    0    0.275
+    1    0.150
+    2    0.025
     Name: ece, dtype: float64
 
-    The probabilities of class 2 are the farthest from its frequencies.
+    The probabilities of class 0 are the farthest from its frequencies.
     """
     check_choice("norm", norm, (*_NORMS, "mean"))
     sample = read_matrix(y, p, freq_weights, classes)

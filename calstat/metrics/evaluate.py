@@ -53,7 +53,8 @@ def evaluate(
     -------
     DataFrame
         Column ``value``, indexed by metric, each by the name of its function and, for a matrix, its reading or
-        scaling, as in ``ece[classwise]``. All options but `bins` and `strategy` have their defaults. Scores come
+        scaling, as in ``ece[classwise]``; ``rms_ce`` is ``ece(norm=2)``. MCB, DSC and UNC are the parts of
+        the Brier score that `score_decomposition` gives. All options but `bins` and `strategy` have their defaults. Scores come
         first, since a calibrated forecast can still be useless.
 
     Raises
@@ -74,10 +75,10 @@ def evaluate(
                  value
     metric
     brier_score  0.180
-    log_loss     0.534
-    ece          0.275
+    log_loss     0.529
+    ece          0.150
 
-    With eight rows an error of 0.275 is no more than chance would give: test before believing it.
+    With eight rows an error of 0.15 is no more than chance would give: test before believing it.
     """
     sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes)
     values = _scores(sample)

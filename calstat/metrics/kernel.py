@@ -78,9 +78,9 @@ def mmce(
     --------
     >>> import calstat as cs
     >>> round(cs.mmce([0, 0, 1, 1, 1], [0.25, 0.25, 0.55, 0.75, 0.75]), 4)
-    0.1885
+    0.1705
 
-    Residuals of neighbouring probabilities have the same sign; noise alone would give about 0.2 here.
+    Noise alone would give about 0.2 with so few rows: this is no sign of miscalibration.
     """
     bandwidth = check_fraction("bandwidth", bandwidth, high=np.inf)
     check_choice("type", type, (None, "confidence"))
