@@ -53,9 +53,9 @@ def evaluate(
     -------
     DataFrame
         Column ``value``, indexed by metric, each by the name of its function and, for a matrix, its reading or
-        scaling, as in ``ece[classwise]``; ``rms_ce`` is ``ece(norm=2)``. MCB, DSC and UNC are the parts of
-        the Brier score that `score_decomposition` gives. All options but `bins` and `strategy` have their defaults. Scores come
-        first, since a calibrated forecast can still be useless.
+        scaling, as in ``ece[classwise]``; ``rms_ce`` is ``ece(norm=2)``. MCB, DSC and UNC are
+        the parts of the Brier score that `score_decomposition` gives. All options but `bins` and `strategy` have
+        their defaults. Scores come first, since a calibrated forecast can still be useless.
 
     Raises
     ------
