@@ -23,6 +23,7 @@ from calstat._typing import FloatArray
 from calstat._validation import check_alpha
 
 TEXT_WIDTH = 88
+_NUMBERS = {**fmt_params, "colwidths": 8}
 
 
 def format_number(value: float, digits: int = 4) -> str:
@@ -64,9 +65,7 @@ def number_table(
     rows: Sequence[Sequence[str]], headers: Sequence[str], stubs: Sequence[str], title: str | None = None
 ) -> SimpleTable:
     """A table of formatted cells with a header and a name for each row."""
-    return SimpleTable(
-        [list(r) for r in rows], headers=list(headers), stubs=list(stubs), title=title, txt_fmt=fmt_params
-    )
+    return SimpleTable([list(r) for r in rows], headers=list(headers), stubs=list(stubs), title=title, txt_fmt=_NUMBERS)
 
 
 def make_summary(tables: Sequence[SimpleTable], notes: Sequence[str] = ()) -> Summary:

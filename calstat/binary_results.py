@@ -475,17 +475,21 @@ class LogisticCalibrationResults(BinaryResults, kind="LogisticCalibration"):
 
     def _coefficient_tables(self, alpha: float) -> list[Any]:
         tables = super()._coefficient_tables(alpha)
-        if self is self.in_the_large:
-            return tables
-        table = self.recalibration_table(alpha)
-        columns = ["coef", "se", "lower", "upper"]
-        rows = [
-            [*(format_number(v) for v in row[columns]), f"{row['identity']:g}", format_pvalue(row["pvalue_identity"])]
-            for _, row in table.iterrows()
-        ]
-        headers = ["coef", "std err", f"[{alpha / 2:.4g}", f"{1 - alpha / 2:.4g}]", "identity", "p (identity)"]
-        tables.append(number_table(rows, headers, list(table.index), title="The two intercepts and the slope"))
+        if self is not self.in_the_large:
+            table = self.recalibration_table(alpha)
+            table.index = ["in the large", "intercept", "slope"]
+            tables[0] = self._print_coefficients(table, alpha)
         return tables
+
+    def _notes(self, alpha: float) -> list[str]:
+        notes = super()._notes(alpha)
+        if self is not self.in_the_large:
+            notes.insert(
+                0,
+                "'in the large' is the intercept when the slope is fixed at 1 (calibration in the large); 'intercept' "
+                "is fitted jointly with the slope. They differ, and software reports one or the other.",
+            )
+        return notes
 
     def _state(self) -> dict[str, Any]:
         state = super()._state()

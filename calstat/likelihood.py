@@ -476,7 +476,10 @@ class LikelihoodResults(CalibrationResults):
         ]
 
     def _coefficient_tables(self, alpha: float) -> list[Any]:
-        table = self.coefficient_table(alpha)
+        return [self._print_coefficients(self.coefficient_table(alpha), alpha)]
+
+    def _print_coefficients(self, table: pd.DataFrame, alpha: float) -> Any:
+        """A frame with the columns of `coefficient_table` as a table of text."""
         headers = ["coef", "std err", f"[{alpha / 2:.4g}", f"{1 - alpha / 2:.4g}]", "z (0)", "P>|z|"]
         with_identity = self._estimates.identity is not None
         if with_identity:
@@ -487,7 +490,7 @@ class LikelihoodResults(CalibrationResults):
             if with_identity:
                 cells += [f"{identity:g}", format_number(z_identity, 2), format_pvalue(p_identity)]
             rows.append(cells)
-        return [number_table(rows, headers, list(self._estimates.names))]
+        return number_table(rows, headers, list(table.index))
 
     def _notes(self, alpha: float) -> list[str]:
         """Remarks under the tables."""
