@@ -122,13 +122,15 @@ class VectorDesign:
     """Rows of vector scaling: class k has its own score and a constant, ``theta[:, 0]`` and ``theta[:, 1]``.
 
     `features` (K, n) scores; `codes` (n,); `weights` (n,) or None; `slopes` one per "class", a "common" one for all,
-    or "fixed" at their start.
+    or "fixed" at their start. Without `constants` those stay where they start: a common slope alone is temperature
+    scaling, and the slope is 1 / T.
     """
 
     features: FloatArray
     codes: IntArray
     weights: FloatArray | None
     slopes: str = "class"
+    constants: bool = True
 
     @property
     def n_classes(self) -> int:
@@ -148,7 +150,12 @@ class VectorDesign:
     @property
     def n_free(self) -> int:
         """Number of free parameters: the slopes, and K - 1 contrasts of the constants."""
-        return self.n_classes - 1 + {"class": self.n_classes, "common": 1, "fixed": 0}[self.slopes]
+        return self.n_slopes + (self.n_classes - 1 if self.constants else 0)
+
+    @property
+    def n_slopes(self) -> int:
+        """Number of free slopes."""
+        return {"class": self.n_classes, "common": 1, "fixed": 0}[self.slopes]
 
     @property
     def chunk(self) -> int:
@@ -168,16 +175,16 @@ class VectorDesign:
 
     def pull(self, gradient: FloatArray) -> FloatArray:
         """Gradient (K, 2) in the free parameters: slopes, then constants of classes 1, 2, ... (n_free,)."""
-        slopes = {"class": gradient[:, 0], "common": gradient[:, 0].sum(keepdims=True), "fixed": np.empty(0)}
-        return np.concatenate([slopes[self.slopes], gradient[1:, 1]])
+        slopes = {"class": gradient[:, 0], "common": gradient[:, 0].sum(keepdims=True), "fixed": gradient[:0, 0]}
+        return np.concatenate([slopes[self.slopes], gradient[1:, 1] if self.constants else gradient[:0, 1]])
 
     def push(self, free: FloatArray) -> FloatArray:
         """Free parameters (n_free,) or (n_free, m) as changes of `theta`, (K, 2) or (K, 2, m)."""
         theta = np.zeros((*self.shape, *free.shape[1:]))
-        n_slopes = self.n_free - (self.n_classes - 1)
-        if n_slopes:
-            theta[:, 0] = free[:n_slopes]
-        theta[1:, 1] = free[n_slopes:]
+        if self.n_slopes:
+            theta[:, 0] = free[: self.n_slopes]
+        if self.constants:
+            theta[1:, 1] = free[self.n_slopes :]
         return theta
 
     def reduce(self, hessian: FloatArray) -> FloatArray:
@@ -374,4 +381,4 @@ def row_scores(design: Design, probabilities: FloatArray) -> FloatArray:
         return scores.reshape(design.n_free, -1).T
     by_class = residuals * design.features
     slopes = {"class": by_class, "common": by_class.sum(axis=0, keepdims=True), "fixed": by_class[:0]}
-    return np.concatenate([slopes[design.slopes], residuals[1:]]).T
+    return np.concatenate([slopes[design.slopes], residuals[1:] if design.constants else residuals[:0]]).T

@@ -18,9 +18,9 @@ from calstat._softmax import (
     Design,
     FullDesign,
     QuadraticPenalty,
+    evaluate,
     penalty_gradient,
     penalty_hessian,
-    represent,
     row_scores,
     row_slices,
     total_weight,
@@ -31,6 +31,8 @@ from calstat._typing import BoolArray, FloatArray, IntArray
 # distance to the infimum (1e-13); what is determined keeps far more.
 _SEPARATED = 1e-10
 _NOT_ESTIMABLE = 1e-6
+# A profile limit has settled when the last step, in standard errors squared, is this small.
+_PROFILE_TOLERANCE, _PROFILE_STEPS = 1e-12, 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +95,7 @@ def _feature_scale(design: Design) -> FloatArray:
         scale = np.tile(squares, design.n_classes - 1)
     else:
         slopes = {"class": squares, "common": squares.mean(keepdims=True), "fixed": squares[:0]}[design.slopes]
-        scale = np.concatenate([slopes, np.ones(design.n_classes - 1)])
+        scale = np.concatenate([slopes, np.ones(design.n_free - design.n_slopes)])
     return np.sqrt(np.where(scale > 0.0, scale, 1.0))
 
 
@@ -139,16 +141,6 @@ def free_covariance(
         scores = scores - design.pull(penalty_gradient(design, penalty, theta))
     size = info.edf if penalty is not None else float(info.rank)
     return sandwich(scores, info.inverse, kind, weights=design.weights, groups=groups, edf=size)  # type: ignore[arg-type]  # checked by the caller
-
-
-def reported_covariance(design: Design, norm: QuadraticPenalty, free: FloatArray, lost: FloatArray) -> FloatArray:
-    """Covariance (K q, K q) of the representative with least `norm`; NaN where the data do not determine it."""
-    half = represent(design, norm, free)
-    full = represent(design, norm, half.T)
-    unknown = not_estimable(represent(design, norm, lost))
-    full[unknown, :] = np.nan
-    full[:, unknown] = np.nan
-    return full
 
 
 def not_estimable(loadings: FloatArray) -> BoolArray:
@@ -333,3 +325,46 @@ def centred_limits(log_c: FloatArray, se: FloatArray, z: float) -> tuple[FloatAr
         shifted = log_c[None, :] - move[:, None] / (K - 1) + np.diag(move * K / (K - 1))
         limits.append(np.diag(special.softmax(shifted, axis=1)).copy())
     return limits[0], limits[1]
+
+
+def profile_limits(
+    design: Design,
+    theta: FloatArray,
+    loading: FloatArray,
+    alpha: float,
+    info: Information,
+) -> tuple[float, float]:
+    """Profile-likelihood limits of ``loading @ free`` around the unpenalised optimum `theta`, as changes from it.
+
+    The limit is where the functional is extreme among the maps whose log-likelihood is within half the chi-square
+    quantile of the largest (Venzon and Moolgavkar 1988, https://doi.org/10.2307/2347496). Infinite where it runs away.
+    """
+    drop = 0.5 * float(special.chdtri(1, alpha))
+    low, high = (_profile_limit(design, theta, loading, drop, info, sign) for sign in (-1.0, 1.0))
+    return low, high
+
+
+def _profile_limit(
+    design: Design, theta: FloatArray, loading: FloatArray, drop: float, info: Information, sign: float
+) -> float:
+    nobs = info.nobs
+    best = nobs * evaluate(design, None, theta).loss
+    current, free = theta, np.zeros(design.n_free)
+    size = float(loading @ info.inverse @ loading)
+    step = sign * np.sqrt(2.0 * drop / size) * (info.inverse @ loading)
+    for _ in range(_PROFILE_STEPS):
+        shrink = 1.0
+        while nobs * evaluate(design, None, current + design.push(shrink * step)).loss - best > 4.0 * drop:
+            shrink *= 0.5
+        free = free + shrink * step
+        current = theta + design.push(free)
+        state = evaluate(design, None, current)
+        matrix = nobs * design.information(state.probabilities)
+        gradient = nobs * design.pull(state.gradient)
+        inverse = _inverse(matrix, info.lost)
+        along, back = inverse @ loading, inverse @ gradient
+        room = 2.0 * (best + drop - nobs * state.loss) + float(gradient @ back)
+        step = sign * np.sqrt(max(room, 0.0) / float(loading @ along)) * along - back
+        if float(step @ matrix @ step) <= _PROFILE_TOLERANCE:
+            return float(loading @ (free + step))
+    return sign * np.inf
