@@ -16,10 +16,10 @@ import numpy as np
 import pandas as pd
 import patsy
 
-from calstat._math import inv_logit, logit
 from calstat._typing import FloatArray
 from calstat._validation import align, as_float, check_choice
 from calstat.exceptions import InputError, MissingDataError
+from calstat.transforms import inv_logit, logit
 
 _QUOTED = re.compile(r"""^Q\((["'])(.*)\1\)$""", re.DOTALL)
 
@@ -394,5 +394,13 @@ def read_new(new: Any, reader: ScoreReader, *, two_columns: bool = False) -> New
         raise InputError(
             f"`new` must have {m} column(s) of scores ({_listed(reader.names)}), got shape {values.shape}."
         )
+    if values.shape[0] == 0:
+        raise InputError("`new` is empty.")
     index = new.index if isinstance(new, pd.Series) else None
+    missing = np.flatnonzero(np.isnan(values).any(axis=1))
+    if index is None and missing.size:
+        raise MissingDataError(
+            f"`new` must not hold missing values; {missing.size} of {len(values)} rows do, the first is row {missing[0]}. "
+            "In a Series or DataFrame such rows are kept and predicted as NaN."
+        )
     return NewScores(values=values, index=index, ndim=ndim, given_columns=None)

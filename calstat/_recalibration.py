@@ -9,10 +9,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import stats
+from scipy.special import logit
 
 from calstat import _pseudo_labels, _statistics
 from calstat._logistic import LogisticFit, fit_logistic, score_rows
-from calstat._math import clip_probabilities, logit
+from calstat._math import clip_probabilities
 from calstat._results import CalibrationTest
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
 from calstat._validation import (
@@ -59,14 +60,14 @@ _ALTERNATIVES: dict[str, _Alternative] = {
         null="the slope of logit p, without an intercept, is 1 (temperature 1)",
         names=("slope",),
         identity=(1.0,),
-        columns=lambda p: [logit(p, 0.0)],
+        columns=lambda p: [logit(p)],
     ),
     "logistic": _Alternative(
         title="Logistic recalibration",
         null="intercept 0 and slope 1 on logit p",
         names=("intercept", "slope"),
         identity=(0.0, 1.0),
-        columns=lambda p: [np.ones_like(p), logit(p, 0.0)],
+        columns=lambda p: [np.ones_like(p), logit(p)],
     ),
     "beta": _Alternative(
         title="Beta recalibration",
@@ -198,7 +199,7 @@ def recalibration_test(
         p=clipped,
         weights=sample.weights,
         columns=alternative.columns(clipped),
-        offset=logit(clipped, 0.0) if alternative.offset else None,
+        offset=logit(clipped) if alternative.offset else None,
         alternative=alternative,
     )
     notes = [f"{touched} of {sample.p.size} probabilities were clipped to [{eps:g}, 1 - {eps:g}]"] if touched else []

@@ -232,7 +232,8 @@ def _kind_name(array: np.ndarray) -> str:
     return names.get(array.dtype.kind, f"dtype {array.dtype}")
 
 
-def _refuse_not_finite(values: FloatArray, name: str) -> None:
+def refuse_not_finite(values: FloatArray, name: str) -> None:
+    """Refuse NaN and infinities, naming the first."""
     # A sum is finite unless a value is not (or the sum overflows): one pass without a temporary.
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(values.sum()):
@@ -251,7 +252,7 @@ def check_probabilities(values: FloatArray, name: str = "p") -> FloatArray:
     """Refuse what is not in [0, 1]; rounding errors within 1e-6 of the ends are set to the ends."""
     if values.size == 0:
         raise InputError(f"`{name}` is empty.")
-    _refuse_not_finite(values, name)
+    refuse_not_finite(values, name)
     low, high = values.min(), values.max()
     if low >= 0.0 and high <= 1.0:
         return values
@@ -279,7 +280,7 @@ def check_scores(values: Any, scores: Scale, name: str = "p") -> FloatArray:
         return check_probabilities(array, name)
     if array.size == 0:
         raise InputError(f"`{name}` is empty.")
-    _refuse_not_finite(array, name)
+    refuse_not_finite(array, name)
     return array
 
 
@@ -294,7 +295,7 @@ def check_score_matrix(values: Any, scores: Scale, name: str = "p") -> FloatArra
     if matrix.shape[0] == 0:
         raise InputError(f"`{name}` is empty.")
     if scores == "logit":
-        _refuse_not_finite(matrix, name)
+        refuse_not_finite(matrix, name)
         return matrix
     matrix = check_probabilities(matrix, name)
     sums = matrix @ np.ones(matrix.shape[1])
@@ -320,7 +321,7 @@ def check_weights(weights: Any, n: int, *, integer: bool = False, name: str = "f
         array = array[:, 0]
     if array.shape != (n,):
         raise InputError(f"`{name}` must have one value per row, shape ({n},), got shape {array.shape}.")
-    _refuse_not_finite(array, name)
+    refuse_not_finite(array, name)
     if array.min() < 0.0:
         row = int(np.flatnonzero(array < 0.0)[0])
         raise InputError(f"`{name}` must not be negative; the first that is, is {name}[{row}] = {array[row]:g}.")
@@ -422,9 +423,7 @@ def check_alpha(alpha: Any) -> float:
 
 
 def check_eps(eps: Any) -> float:
-    """Check a clipping bound: at least 0, below one half."""
-    if eps == 0 and not isinstance(eps, bool):
-        return 0.0
+    """Check a clipping bound: strictly between 0 and one half, so that logs are finite."""
     return check_fraction("eps", eps, high=0.5)
 
 

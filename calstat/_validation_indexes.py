@@ -7,10 +7,11 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 from scipy import stats
+from scipy.special import logit
 
 from calstat import _statistics
 from calstat._logistic import LogisticFit, fit_logistic
-from calstat._math import clip_probabilities, logit
+from calstat._math import clip_probabilities
 from calstat._typing import ArrayLike, FloatArray, Label
 from calstat._validation import BinarySample, check_alpha, check_binary, check_eps, positive_weight_rows
 
@@ -114,7 +115,7 @@ def _discrimination(sample: BinarySample, alpha: float) -> dict[str, _Row]:
 def _likelihood(sample: BinarySample, p: FloatArray, alpha: float) -> dict[str, _Row]:
     """Indexes made of log likelihoods and of the two recalibration fits."""
     y, w, n = sample.y, sample.weights, sample.nobs
-    scores = logit(p, 0.0)
+    scores = logit(p)
     joint = fit_logistic([np.ones_like(p), scores], y, weights=w, start=np.array([0.0, 1.0]))
     shift = fit_logistic([np.ones_like(p)], y, weights=w, offset=scores)
     rate = float(_statistics.counts(y.size, w) @ y / n)

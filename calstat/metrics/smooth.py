@@ -14,13 +14,13 @@ from scipy import fft, optimize
 from statsmodels.nonparametric.smoothers_lowess import lowess
 
 from calstat._logistic import fit_logistic
-from calstat._math import inv_logit, logit
 from calstat._pav import pool_ties, sorted_pairs
 from calstat._statistics import weighted_order_quantile
 from calstat._typing import FloatArray, Label, Scale
 from calstat._validation import BinarySample, check_choice, check_sample, positive_weight_rows
 from calstat.exceptions import InputError, SeparationWarning
 from calstat.metrics._common import read_event, top_score
+from calstat.transforms import inv_logit, logit
 
 Smoother: TypeAlias = Literal["lowess", "logistic", "spline"]
 
