@@ -400,7 +400,8 @@ def read_new(new: Any, reader: ScoreReader, *, two_columns: bool = False) -> New
     missing = np.flatnonzero(np.isnan(values).any(axis=1))
     if index is None and missing.size:
         raise MissingDataError(
-            f"`new` must not hold missing values; {missing.size} of {len(values)} rows do, the first is row {missing[0]}. "
+            f"`new` must not hold missing values; {missing.size} of {len(values)} rows do, the first is row "
+            f"{missing[0]}. "
             "In a Series or DataFrame such rows are kept and predicted as NaN."
         )
     return NewScores(values=values, index=index, ndim=ndim, given_columns=None)
