@@ -157,8 +157,10 @@ def bin_edges(
     """Return the edges that `bins` asks for: a number of bins, or the edges themselves."""
     if np.ndim(bins) > 0:
         return check_edges(bins)
-    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or bins < 1:
-        raise InputError(f"`bins` must be a whole number of at least 1, or an array of edges; {bins!r} was given.")
+    if not isinstance(bins, int | np.integer) or isinstance(bins, bool) or not 1 <= bins <= _MAX_BINS:
+        raise InputError(
+            f"`bins` must be a whole number from 1 to {_MAX_BINS}, or an array of edges; {bins!r} was given."
+        )
     if strategy == "equal_width":
         return equal_width_edges(int(bins))
     if strategy == "equal_freq":
@@ -168,11 +170,14 @@ def bin_edges(
 
 def check_edges(edges: ArrayLike) -> FloatArray:
     """Return explicit edges as an array, or raise: they increase from 0 to 1."""
-    values = np.asarray(edges, dtype=float)
+    try:
+        values = np.asarray(edges, dtype=float)
+    except (TypeError, ValueError):
+        values = np.empty(0)
     if values.ndim != 1 or values.size < 2 or not np.all(np.diff(values) > 0) or values[0] != 0 or values[-1] != 1:
         raise InputError(
             "`bins`, given as edges, must be a strictly increasing one-dimensional array from 0 to 1; "
-            f"{values.tolist() if values.size <= 10 else values.shape} was given."
+            f"{edges!r} was given."
         )
     return values
 
