@@ -1,7 +1,6 @@
 """Probability calibration with inference: maps, errors and tests, with standard errors, intervals and p-values."""
 
 from calstat import datasets, exceptions, metrics, plots
-from calstat._report import report
 from calstat._results import CalibrationTest
 from calstat.base import from_json, load
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
@@ -64,7 +63,6 @@ __all__ = [
     "recalibration_test",
     "reliability_diagram",
     "reliability_table",
-    "report",
     "score_decomposition",
     "smooth_ece",
     "spiegelhalter",
