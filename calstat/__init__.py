@@ -27,7 +27,6 @@ from calstat.metrics import (
     smooth_ece,
     squared_ece,
 )
-from calstat.reliability import reliability_diagram
 from calstat.transforms import inv_logit, logit
 
 __all__ = [
@@ -61,7 +60,6 @@ __all__ = [
     "mmce",
     "plots",
     "recalibration_test",
-    "reliability_diagram",
     "reliability_table",
     "score_decomposition",
     "smooth_ece",
