@@ -10,17 +10,17 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 from patsy import cr
-from scipy import fft, optimize
+from scipy import fft, optimize, special
 from statsmodels.nonparametric.smoothers_lowess import lowess
 
 from calstat._logistic import fit_logistic
+from calstat._math import clip_probabilities
 from calstat._pav import pool_ties, sorted_pairs
 from calstat._statistics import weighted_order_quantile
 from calstat._typing import FloatArray, Label, Scale
 from calstat._validation import BinarySample, check_choice, check_sample, positive_weight_rows
 from calstat.exceptions import InputError, SeparationWarning
 from calstat.metrics._common import read_event, top_score
-from calstat.transforms import inv_logit, logit
 
 Smoother: TypeAlias = Literal["lowess", "logistic", "spline"]
 
@@ -63,14 +63,14 @@ def smooth_curve(sample: BinarySample, smoother: Smoother, scale: Scale | None) 
     p, events, count = pool_ties(sample.y, sample.p, sample.weights)
     if p.size == 1:
         return SmoothCurve(p=p, value=events / count, count=count, smoother="constant", scale=scale)
-    x = p if scale == "probability" else logit(p, _LOGIT_EPS)
+    x = p if scale == "probability" else special.logit(clip_probabilities(p, _LOGIT_EPS)[0])
     if smoother == "lowess":
         value = _lowess(sample, x, events / count)
         name = "lowess (span 2/3, no robustness iterations, delta 1% of the range)"
     else:
         columns, name = _logistic_columns(x, count, smoother)
         fit = fit_logistic(columns, events / count, weights=count)
-        value = inv_logit(columns @ fit.params)
+        value = special.expit(columns @ fit.params)
         if fit.separated:
             warnings.warn(
                 f"smoother='{smoother}' has no finite optimum: the probabilities separate the outcomes, or one outcome "
