@@ -390,6 +390,15 @@ class PlattScalingResults(BinaryResults, kind="PlattScaling"):
         return bool(self._form.options["target_correction"])
 
     @property
+    def deviance(self) -> float:
+        """Twice the log-likelihood lost against a fit that meets every target, as in a GLM."""
+        if not self._corrected:
+            return super().deviance
+        counts = np.array([self._description.events, self._description.nonevents])
+        targets = (counts + 1.0) / (counts + 2.0)  # the second is 1 less the non-events' target
+        return 2.0 * (-float(counts @ (special.entr(targets) + special.entr(1.0 - targets))) - self.llf)
+
+    @property
     def aic(self) -> float:
         """Akaike's criterion; NaN with corrected targets, whose likelihood is not that of the data."""
         return np.nan if self._corrected else super().aic
