@@ -15,7 +15,7 @@ import numpy as np
 
 from calstat._data import ModelData, NewScores, ScoreReader, read_formula, read_new
 from calstat._results import format_count
-from calstat.exceptions import InputError
+from calstat.exceptions import InputError, NotEstimableError
 
 _FORMAT = "calstat-map"
 _FORMAT_VERSION = 1
@@ -169,6 +169,11 @@ class CalibrationResults(ABC):
 
     def _read_new(self, new: Any, *, two_columns: bool = False) -> NewScores:
         return read_new(new, self._reader, two_columns=two_columns)
+
+    def _needs_data(self, what: str) -> NotEstimableError:
+        return NotEstimableError(
+            f"{what} needs the data of the fit, which a map loaded from JSON does not hold; refit it."
+        )
 
     # -- printing ------------------------------------------------------------------------------------
 

@@ -7,18 +7,17 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
 
+from calstat._binary_map import BinaryData, BinaryDescription, event_counts, read_rows
 from calstat._binomial import Penalty
 from calstat._covariance import sandwich
 from calstat._data import ModelData, read_arrays
 from calstat._linear_maps import BETA_PARAMETERS, LinearMap, linear_map
 from calstat._logistic import LogisticFit, fit_logistic, loglikelihood, score_rows
 from calstat._typing import FloatArray, IntArray, Label, Scale
-from calstat._validation import check_binary, check_choice, check_eps, check_groups
+from calstat._validation import check_choice, check_eps, check_groups
 from calstat.base import CalibrationModel
 from calstat.binary_results import (
     BetaCalibrationResults,
-    BinaryData,
-    BinaryDescription,
     BinaryResults,
     LogisticCalibrationResults,
     PlattScalingResults,
@@ -45,22 +44,7 @@ class _BinaryModel(CalibrationModel, Generic[R]):
 
     def _read(self, data: ModelData, form: LinearMap, event: Label | None, penalty: Penalty) -> None:
         check_choice("penalty", penalty, (None, "firth"))
-        names = data.reader.names
-        two_columns = data.formula is None and len(names) == 2
-        if len(names) != 1 and not two_columns:
-            raise InputError(
-                f"{form.kind} takes one score; got {len(names)} ({', '.join(map(str, names[:6]))}). For one score per "
-                "class use a multiclass map."
-            )
-        scores = data.scores.iloc[:, 0] if data.formula is not None else data.scores
-        sample = check_binary(
-            data.y,
-            scores,
-            freq_weights=data.weights,
-            event=event,
-            scores="probability" if form.scale == "probability" else "logit",
-            integer_weights=True,
-        )
+        sample = read_rows(form.kind, data, form.scale, event)
         self._data = data
         self._form = form
         self._penalty = penalty
@@ -93,9 +77,7 @@ class _BinaryModel(CalibrationModel, Generic[R]):
 
     def _counts(self) -> tuple[float, float]:
         """Number of events and of non-events, weights counted."""
-        y, w = self._sample.y, self._sample.weights
-        events = float(y.sum() if w is None else y @ w)
-        return events, self.nobs - events
+        return event_counts(self._sample.y, self._sample.weights)
 
     def fit(
         self,

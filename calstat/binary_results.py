@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -14,15 +13,15 @@ from matplotlib.figure import Figure
 from scipy import special
 from scipy.optimize import brentq
 
-from calstat._binning import bin_edges, bin_table
+from calstat._binary_map import BinaryData, BinaryDescription, BinaryMap, observed
 from calstat._covariance import WaldForm, chi2_sf, delta_variance
-from calstat._data import NewScores, ScoreReader
+from calstat._data import ScoreReader
 from calstat._linear_maps import LinearMap, linear_map
 from calstat._logistic import LogisticFit, profile_interval, score_statistic
 from calstat._results import Prediction, format_count, format_number, format_pvalue, number_table
-from calstat._typing import FloatArray, Label
-from calstat._validation import check_alpha, check_probabilities
-from calstat.exceptions import InputError, MissingDataError, NotDefinedError
+from calstat._typing import FloatArray
+from calstat._validation import check_alpha
+from calstat.exceptions import NotDefinedError
 from calstat.likelihood import Estimates, LikelihoodResults
 from calstat.plots import calibration_map
 
@@ -30,32 +29,7 @@ _FEW = 50  # with fewer events or non-events Wald intervals of a logistic map ar
 _GRID = 201
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryDescription:
-    """What is known of the data of a fit: labels, counts, and how rows were read."""
-
-    event: Label
-    nonevent: Label
-    events: float
-    nonevents: float
-    clipped: int
-    n_dropped: int
-    n_groups: int
-    formula: str | None
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BinaryData:
-    """Arrays of a fit: `scores` (n,), `target` (n,) in [0, 1], `weights` (n,) or None, the rows' index."""
-
-    scores: FloatArray
-    target: FloatArray
-    weights: FloatArray | None
-    index: pd.Index | None
-
-
-class BinaryResults(LikelihoodResults):
+class BinaryResults(BinaryMap, LikelihoodResults):
     """
     A binary calibration map fitted by logistic regression.
 
@@ -90,89 +64,14 @@ class BinaryResults(LikelihoodResults):
         self._sample = data
         self._fit = fit
 
-    @property
-    def event(self) -> Label:
-        """The label whose probability is calibrated."""
-        return self._description.event
-
-    @property
-    def nonevent(self) -> Label:
-        """The other label."""
-        return self._description.nonevent
-
     # -- prediction ----------------------------------------------------------------------------------
 
-    def predict(self, new: Any = None) -> Any:
-        """
-        Calibrated probabilities of the event.
-
-        Parameters
-        ----------
-        new : array_like, Series, DataFrame or dict of columns, optional
-            Scores on the scale of the fit: (n,), (n, 1), or (n, 2) with both probabilities, the event's in the
-            second column or under its label. Of a larger table, the column of the fit is taken by name. Without
-            it, the rows of the fit.
-
-        Returns
-        -------
-        float, ndarray, Series or DataFrame
-            In the shape and with the index of `new`; rows with a missing score stay NaN. Two columns give two
-            columns, in the same order.
-
-        Raises
-        ------
-        InputError
-            If the table lacks the column, or the shape does not fit.
-        ProbabilityError
-            If probabilities were fitted and a value lies outside [0, 1].
-        """
-        if new is None:
-            return self.fittedvalues
-        given = self._read_new(new, two_columns=True)
-        scores, column = self._event_scores(given)
-        q = np.full(scores.size, np.nan)
-        present = ~np.isnan(scores)
-        q[present] = special.expit(self._form.linear_predictor(scores[present], self._estimates.params))
-        if column is None:
-            return given.restore(q, self.outcome)
-        pair = np.stack([1.0 - q, q] if column == 1 else [q, 1.0 - q], axis=1)
-        return given.restore(pair, self.outcome)
-
-    def _event_scores(self, given: NewScores) -> tuple[FloatArray, int | None]:
-        """Scores (n,) of the event, checked, and the column they stood in when two were given."""
-        values, column = given.values, None
-        if values.shape[1] == 2:
-            column = 1
-            if given.given_columns is not None:
-                matches = [str(c) == str(self.event) or str(c).endswith(f"_{self.event}") for c in given.given_columns]
-                column = 0 if matches == [True, False] else 1
-            scores = values[:, column]
-            if self._form.scale == "logit":
-                scores = scores - values[:, 1 - column]
-            else:
-                sums = values.sum(axis=1)
-                off = np.abs(sums - 1.0) > 1e-6
-                if off.any():
-                    row = int(np.flatnonzero(off)[0])
-                    raise InputError(f"rows of `new` must sum to 1 within 1e-06; the first that does not is row {row}.")
-        else:
-            scores = values[:, 0]
-        present = ~np.isnan(scores)
-        if self._form.scale == "probability":
-            if present.any():
-                scores = scores.copy()
-                scores[present] = check_probabilities(scores[present], "new")
-        elif np.isinf(scores).any():
-            row = int(np.flatnonzero(np.isinf(scores))[0])
-            raise MissingDataError(f"`new` must hold finite scores; row {row} is {scores[row]}.")
-        return scores, column
-
     @property
-    def fittedvalues(self) -> Any:
-        """Calibrated probabilities of the rows of the fit, with their index."""
-        data = self._data("Fitted values")
-        q = special.expit(self._form.linear_predictor(data.scores, self._estimates.params))
-        return q if data.index is None else pd.Series(q, index=data.index, name=self.outcome)
+    def _scale(self) -> str:
+        return self._form.scale
+
+    def _map(self, scores: FloatArray) -> FloatArray:
+        return np.asarray(special.expit(self._form.linear_predictor(scores, self._estimates.params)))
 
     def get_prediction(self, new: Any = None) -> Prediction:
         """
@@ -203,11 +102,6 @@ class BinaryResults(LikelihoodResults):
         return Prediction(predicted=special.expit(eta), linear_predictor=eta, se_linear=se, index=index)
 
     # -- inference -----------------------------------------------------------------------------------
-
-    def _data(self, what: str) -> BinaryData:
-        if self._sample is None:
-            raise self._needs_data(what)
-        return self._sample
 
     @property
     def default_interval(self) -> str:
@@ -266,16 +160,7 @@ class BinaryResults(LikelihoodResults):
         return f"{self.kind}: calibration map"
 
     def _information(self) -> list[tuple[str, str]]:
-        d, form = self._description, self._form
-        scores = {"probability": "probabilities", "logit": "log odds", "margin": "margins"}[form.scale]
-        first = [
-            ("Outcome", self.outcome),
-            ("Event", f"{d.event!r} (against {d.nonevent!r})"),
-            ("Score", f"{self._reader.names[0]} ({scores})"),
-            ("Events", f"{format_count(d.events)} ({100 * d.events / (d.events + d.nonevents):.1f}%)"),
-        ]
-        if d.n_dropped:
-            first.append(("Rows dropped (missing)", str(d.n_dropped)))
+        first = self._outcome_information()
         if self._estimates.penalty is not None:
             first.append(("Penalty", self._estimates.penalty))
         return first + super()._information()
@@ -329,13 +214,7 @@ class BinaryResults(LikelihoodResults):
             low, high = float(data.scores.min()), float(data.scores.max())
         grid = np.linspace(low, high, _GRID)
         frame = self.get_prediction(grid).summary_frame(alpha)
-        points = histogram = None
-        if data is not None and high > low:
-            unit = (data.scores - low) / (high - low)
-            table = bin_table(data.target, unit, bin_edges(unit, 10, "equal_freq", data.weights), data.weights)
-            points = (low + (high - low) * table.mean_p, table.mean_y)
-            shape = bin_table(data.target, unit, bin_edges(unit, 30), data.weights)
-            histogram = (low + (high - low) * shape.edges, shape.count)
+        points, histogram = (None, None) if data is None else observed(data, low, high)
         return calibration_map(
             grid,
             frame["mean"],

@@ -37,7 +37,7 @@ from calstat._results import (
 from calstat._typing import BoolArray, FloatArray
 from calstat._validation import as_float, check_alpha, check_choice
 from calstat.base import CalibrationResults
-from calstat.exceptions import InputError, NotDefinedError, NotEstimableError
+from calstat.exceptions import InputError, NotDefinedError
 
 COV_TYPES = ("nonrobust", "HC0", "HC1", "cluster")
 _COV_NAMES = {
@@ -393,11 +393,6 @@ class LikelihoodResults(CalibrationResults):
             method=method,
             nobs=self.nobs,
             note=note,
-        )
-
-    def _needs_data(self, what: str) -> NotEstimableError:
-        return NotEstimableError(
-            f"{what} needs the data of the fit, which a map loaded from JSON does not hold; refit it."
         )
 
     # -- printing ------------------------------------------------------------------------------------
