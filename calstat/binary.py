@@ -141,7 +141,7 @@ class _BinaryModel(CalibrationModel, Generic[R]):
                 n_dropped=self.n_dropped,
                 n_groups=0 if codes is None else int(np.unique(codes).size),
                 formula=self.formula,
-                notes=sample.notes,
+                notes=(*sample.notes, *_doubts(form, sample.p)),
             ),
             reader=self._data.reader,
             outcome=self.outcome,
@@ -230,6 +230,16 @@ class _BinaryModel(CalibrationModel, Generic[R]):
                 "decreasing map. Check the direction of the scores."
             )
             warnings.warn(message, BoundaryWarning, stacklevel=3)
+
+
+def _doubts(form: LinearMap, scores: FloatArray) -> tuple[str, ...]:
+    """Remarks on scores that may not be what they were said to be."""
+    if form.scale == "margin" and scores.min() >= 0.0 and scores.max() <= 1.0:
+        return (
+            "All scores lie in [0, 1] and were taken as margins; if they are probabilities, scores='probability' "
+            "takes their log odds and makes the identity map testable.",
+        )
+    return ()
 
 
 class PlattScaling(_BinaryModel[PlattScalingResults]):

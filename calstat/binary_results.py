@@ -27,6 +27,11 @@ from calstat.plots import calibration_map
 
 _FEW = 50  # with fewer events or non-events Wald intervals of a logistic map are visibly too symmetric
 _GRID = 201
+_TITLES = {
+    "PlattScaling": "Platt Scaling",
+    "LogisticCalibration": "Logistic Recalibration",
+    "BetaCalibration": "Beta Calibration",
+}
 
 
 class BinaryResults(BinaryMap, LikelihoodResults):
@@ -157,7 +162,7 @@ class BinaryResults(BinaryMap, LikelihoodResults):
     # -- printing ------------------------------------------------------------------------------------
 
     def _title(self) -> str:
-        return f"{self.kind}: calibration map"
+        return f"{_TITLES[self.kind]} Results"
 
     def _information(self) -> list[tuple[str, str]]:
         first = self._outcome_information()

@@ -458,7 +458,7 @@ class LikelihoodResults(CalibrationResults):
     def _information(self) -> list[tuple[str, str]]:
         """Fit statistics as pairs of name and value."""
         e = self._estimates
-        return [
+        entries = [
             ("Observations", format_count(e.nobs)),
             ("Free parameters", format_count(round(e.df_model, 2))),
             ("Covariance", e.cov_type),
@@ -469,6 +469,7 @@ class LikelihoodResults(CalibrationResults):
             ("AIC", format_number(self.aic, 2)),
             ("BIC", format_number(self.bic, 2)),
         ]
+        return [entry for entry in entries if entry[1] != "nan"]
 
     def _coefficient_tables(self, alpha: float) -> list[Any]:
         return [self._print_coefficients(self.coefficient_table(alpha), alpha)]
