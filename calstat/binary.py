@@ -235,10 +235,11 @@ class _BinaryModel(CalibrationModel, Generic[R]):
 def _doubts(form: LinearMap, scores: FloatArray) -> tuple[str, ...]:
     """Remarks on scores that may not be what they were said to be."""
     if form.scale == "margin" and scores.min() >= 0.0 and scores.max() <= 1.0:
-        return (
+        remark = (
             "All scores lie in [0, 1] and were taken as margins; if they are probabilities, scores='probability' "
-            "takes their log odds and makes the identity map testable.",
+            "takes their log odds and makes the identity map testable."
         )
+        return (remark,)
     return ()
 
 
