@@ -6,7 +6,7 @@ fractional targets and nothing is rounded.
 
 How it is solved
 ----------------
-- Above ``_LARGE`` rows a fit of a few thousand evenly spaced rows gives the starting point.
+- Above ``_LARGE`` rows a fit of some thirty thousand evenly spaced rows gives the starting point.
 - Inside, columns are centred and scaled (see `_binomial`); the gradient that is reported is that of the
   mean log-likelihood in these working units.
 - Newton's method with the exact Hessian and step halving. It stops when the gradient and the step are both
@@ -56,7 +56,8 @@ from calstat._binomial import (
 from calstat._typing import BoolArray, FloatArray
 from calstat.exceptions import InputError
 
-_LARGE = 65536  # from here on a subsample of BLOCK rows pays for itself as a starting point
+_FIRST = 4 * BLOCK  # rows of the subsample whose fit is the starting point ...
+_LARGE = 4 * _FIRST  # ... when there are this many
 _VANISHED = 1e-13  # a gradient this small beside a long step: overlaps below 1e-13 of the range are not seen
 _SHORT = 1e-7  # a Newton step this short, relative to 1 + |gamma|, squares to rounding error
 
@@ -208,8 +209,16 @@ def loglikelihood(
     offset: FloatArray | None = None,
 ) -> float:
     """Log-likelihood at given coefficients."""
-    problem = make_problem(design, target, weights, offset, None)
-    return evaluate(problem, problem.to_work @ params).llf
+    columns, target = columns_of(design), np.asarray(target, dtype=np.float64)
+    llf = 0.0
+    for begin in range(0, target.size, BLOCK):
+        rows = slice(begin, begin + BLOCK)
+        eta = np.zeros(target[rows].size) if offset is None else offset[rows].astype(np.float64)
+        for b, x in zip(params, columns, strict=True):
+            eta += b * x[rows]
+        gain = target[rows] * eta - np.maximum(eta, 0.0) - np.log1p(np.exp(-np.abs(eta)))
+        llf += float(gain.sum() if weights is None else gain @ weights[rows])
+    return llf
 
 
 def score_statistic(
@@ -329,7 +338,7 @@ def _start(problem: Problem, held: FloatArray, values: FloatArray, tol: float) -
     n = problem.target.size
     if n < _LARGE:
         return None
-    pick = slice(None, None, n // BLOCK)
+    pick = slice(None, None, n // _FIRST)
     part = replace(
         problem,
         columns=tuple(column[pick] for column in problem.columns),
