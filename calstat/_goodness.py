@@ -69,7 +69,7 @@ def spiegelhalter(
     >>> print(cs.spiegelhalter([0, 0, 1, 1], [0.2, 0.4, 0.6, 0.9]))
     Spiegelhalter (method: normal)
     H0: E[y | p] = p, by the Brier score
-    z = -0.9247, p = 0.355, n = 4
+    z = -0.9820, p = 0.326, n = 4
 
     A positive z says that the Brier score is worse than p promises, a negative one that it is better.
     """

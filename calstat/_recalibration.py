@@ -179,7 +179,7 @@ def recalibration_test(
     >>> print(test)
     Logistic recalibration (method: score)
     H0: intercept 0 and slope 1 on logit p
-    chi2(2) = ..., p <0.001, n = 400
+    chi2(2) = 60.1383, p < 0.001, n = 400
 
     The predictions are refuted: no intercept 0 and slope 1 would give labels like these.
     """

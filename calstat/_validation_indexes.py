@@ -14,6 +14,7 @@ from calstat._logistic import LogisticFit, fit_logistic
 from calstat._math import clip_probabilities
 from calstat._typing import ArrayLike, FloatArray, Label
 from calstat._validation import BinarySample, check_alpha, check_binary, check_eps, positive_weight_rows
+from calstat.metrics.smooth import smooth_curve
 
 _Row: TypeAlias = tuple[float, float, float, float]
 _COLUMNS = ["estimate", "se", "ci_low", "ci_high"]
@@ -60,6 +61,8 @@ def val_prob(
         - O/E: events over expected events; limits on the log scale, from the variance of a ratio of means.
         - Intercept and Slope: of the joint logistic recalibration; Intercept (slope 1): calibration in the large. The
           two intercepts answer different questions. Wald limits.
+        - Emax, E90, Eavg: largest, 0.9 quantile and mean over rows of the distance between p and the lowess curve of y
+          on p (span 2/3, no robustness iterations). They have no interval here: see `bootstrap`.
         - S:z and S:p: Spiegelhalter's test.
 
     Raises
@@ -81,10 +84,10 @@ def val_prob(
     >>> table = cs.val_prob(y, p)
     >>> table.loc[["C (ROC)", "Slope"], ["estimate", "ci_low", "ci_high"]].round(2)
              estimate  ci_low  ci_high
-    C (ROC)      0.81    0.49     1.00
-    Slope        0.81   -0.51     2.14
+    C (ROC)      0.81    0.48     1.00
+    Slope        1.07   -0.42     2.57
 
-    A slope below 1 says that the predictions are too extreme; here its interval says little, with eight rows.
+    A slope below 1 would say that the predictions are too extreme; with eight rows the interval says little.
     """
     level = check_alpha(alpha)
     sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
@@ -152,10 +155,14 @@ def _scores(sample: BinarySample, alpha: float) -> dict[str, _Row]:
     ratio, log_se = _statistics.observed_to_expected(y, p, w)
     factor = np.exp(stats.norm.isf(alpha / 2) * log_se)
     s = _statistics.spiegelhalter(y, p, w)
+    curve = smooth_curve(sample, "lowess", None)
     return {
         "Brier": _normal(brier, se, alpha, (0.0, 1.0)),
         "Brier scaled": _plain(1 - brier / (rate * (1 - rate)) if 0 < rate < 1 else np.nan),
         "O/E": (ratio, ratio * log_se, float(ratio / factor), float(ratio * factor)),
+        "Emax": _plain(curve.quantile(1.0)),
+        "E90": _plain(curve.quantile(0.9)),
+        "Eavg": _plain(curve.mean()),
         "S:z": _plain(s.z),
         "S:p": _plain(2 * stats.norm.sf(abs(s.z))),
     }

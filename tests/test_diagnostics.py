@@ -356,8 +356,7 @@ def test_hosmer_lemeshow_size_of_both_degrees_of_freedom():
 def test_val_prob_is_rms(name):
     table = val_prob(*arrays(name))["estimate"]
     wanted = REFERENCE[name]["rms8"]
-    assert set(wanted) - set(table.index) == {"Emax", "E90", "Eavg"}
-    for row in set(wanted) & set(table.index) - {"D:p", "U:p"}:
+    for row in set(wanted) - {"D:p", "U:p"}:
         # D:p and U:p are computed in R as 1 - cdf, which is 0 or noise in the far tail
         assert table[row] == pytest.approx(wanted[row], rel=1e-8, abs=1e-9), row
     glm_reference = REFERENCE[name]["glm"]
