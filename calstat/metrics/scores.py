@@ -157,7 +157,8 @@ def log_loss(
     exp(-0.3635) = 0.70 is the geometric mean of the probabilities given to what happened.
     """
     sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes)
-    return float(np.average(log_rows(sample, check_eps(eps)), weights=sample.weights))
+    eps = 0.0 if eps == 0 else check_eps(eps)
+    return float(np.average(log_rows(sample, eps), weights=sample.weights))
 
 
 def log_rows(sample: Sample, eps: float) -> FloatArray:

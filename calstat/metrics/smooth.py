@@ -112,7 +112,7 @@ def _lowess(sample: BinarySample, x: FloatArray, rate: FloatArray) -> FloatArray
 def _logistic_columns(x: FloatArray, count: FloatArray, smoother: Smoother) -> tuple[FloatArray, str]:
     """Return the design of the curve on the logit scale, and its name: a line or a natural cubic spline."""
     knots = np.unique(weighted_order_quantile(x, np.array(_KNOTS), count))
-    if smoother == "logistic" or knots.size < 3:
+    if smoother == "logistic" or min(knots.size, x.size) < 3:
         return np.column_stack((np.ones(x.size), x)), "logistic (a straight line on the logit scale)"
     basis = cr(x, knots=knots[1:-1], lower_bound=knots[0], upper_bound=knots[-1])
     return np.asarray(basis), f"spline (natural cubic, {knots.size} knots, logistic)"
@@ -154,7 +154,7 @@ def calibration_curve(
     smoother : {"lowess", "logistic", "spline"}, default "lowess"
         "lowess": local lines with span 2/3 and no robustness iterations, as R's rms draws them. "logistic":
         logistic regression on `scale`. "spline": logistic regression on a natural cubic spline of `scale`, with
-        knots at the 5, 27.5, 50, 72.5 and 95% quantiles; fewer than three distinct knots make it a line.
+        knots at the 5, 27.5, 50, 72.5 and 95% quantiles; fewer than three distinct values make it a line.
     scale : {"probability", "logit"}, optional
         What the curve is a smooth function of. By default p for "lowess", logit p for the others.
     freq_weights : array_like of shape (n,), optional
