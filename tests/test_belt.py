@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from matplotlib import pyplot as plt
 from scipy import integrate, interpolate, optimize, special, stats
 
 from calstat._belt import calibration_belt, null_quantile, null_sf
@@ -196,4 +195,3 @@ def test_plot_draws_the_bands():
     assert [shape.get_label() for shape in ax.collections] == ["95% belt", "80% belt"]
     assert sum(patch.get_height() for patch in ax.child_axes[0].patches) == y.size
     assert ax.get_title(loc="left").startswith("Calibration belt of degree 2")
-    plt.close("all")

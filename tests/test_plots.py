@@ -40,12 +40,6 @@ CALLS = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
-
-
 def rendered(figure: Figure, **options: object) -> bytes:
     stream = io.BytesIO()
     figure.savefig(stream, format="png", dpi=50, **options)
