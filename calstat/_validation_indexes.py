@@ -14,7 +14,7 @@ from calstat._logistic import LogisticFit, fit_logistic
 from calstat._math import clip_probabilities
 from calstat._typing import ArrayLike, FloatArray, Label
 from calstat._validation import BinarySample, check_alpha, check_binary, check_eps, positive_weight_rows
-from calstat.metrics.smooth import smooth_curve
+from calstat.metrics._curves import smooth_curve
 
 _Row: TypeAlias = tuple[float, float, float, float]
 _COLUMNS = ["estimate", "se", "ci_low", "ci_high"]

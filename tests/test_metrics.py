@@ -35,7 +35,7 @@ from calstat.metrics import (
     smooth_ece,
     squared_ece,
 )
-from calstat.metrics.kernel import kernel_error
+from calstat.metrics._kernel import kernel_error
 
 BOTH = {  # metrics of binary and multiclass predictions, with the options a matrix needs
     "ece": (ece, {"type": "classwise"}),

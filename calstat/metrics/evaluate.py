@@ -12,9 +12,9 @@ from calstat._binning import BinTable, Strategy
 from calstat._typing import Label
 from calstat._validation import BinarySample, MetricType, check_sample
 from calstat.metrics._common import Edges, Sample, tables, top_score, warn_absent
-from calstat.metrics.kernel import kernel_error
-from calstat.metrics.scores import LOG_EPS, brier_rows, corp_decomposition, hits, log_rows
-from calstat.metrics.smooth import smooth_curve, smooth_error
+from calstat.metrics._curves import smooth_curve, smooth_error
+from calstat.metrics._kernel import kernel_error
+from calstat.metrics._scores import LOG_EPS, brier_rows, corp_decomposition, hits, log_rows
 
 _BANDWIDTH = 0.2
 

@@ -7,15 +7,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from calstat._pav import sorted_pairs
-from calstat._typing import FloatArray, Label
+from calstat._typing import Label
 from calstat._validation import check_choice, check_fraction, check_sample
 from calstat.metrics._common import top_score
-
-# exp(300) squared is far from overflow, and 300 units in the last place of the exponent are an error of 7e-14.
-_REACH = 300.0
-# With more stretches than this a loop over them is slower than a scan by doubling.
-_MAX_STRETCHES = 2000
+from calstat.metrics._kernel import kernel_error
 
 
 def mmce(
@@ -86,62 +81,3 @@ def mmce(
     check_choice("type", type, (None, "confidence"))
     sample = check_sample(y, p, type=type, freq_weights=freq_weights, event=event, classes=classes)
     return kernel_error(*top_score(sample), bandwidth, sample.weights)
-
-
-def kernel_error(y: np.ndarray, r: FloatArray, bandwidth: float, weights: FloatArray | None = None) -> float:
-    """Return the root of the V-statistic of residuals y - r under the Laplace kernel in r."""
-    if weights is None:
-        score, outcome = sorted_pairs(y, r)
-        residual = outcome - score
-        total = float(r.size)
-    else:
-        order = np.argsort(r)
-        score = r[order]
-        residual = weights[order] * (y[order] - score)
-        total = float(weights.sum())
-    square = float(residual @ (residual + 2 * decaying_sums(score, residual, bandwidth)))
-    return float(np.sqrt(max(square, 0.0)) / total)
-
-
-def decaying_sums(position: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
-    """Return Σ_{j < i} value_j exp(-(position_i - position_j) / bandwidth) for sorted positions (n,).
-
-    Within a stretch of 300 bandwidths the kernel factorises into exp(position) and exp(-position), so that one
-    cumulative sum does it, and the sum so far is carried on to the next stretch. For bandwidths so small that
-    there would be thousands of stretches, sums over 2, 4, 8, ... neighbours are built until they reach no further.
-    """
-    span = position[-1] - position[0]
-    if span / _MAX_STRETCHES <= _REACH * bandwidth:
-        return _sums_by_stretches(position, value, bandwidth)
-    return _sums_by_doubling(position, value, bandwidth)
-
-
-def _sums_by_stretches(position: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
-    result = np.empty_like(value)
-    carried, reached = 0.0, float(position[0])
-    start = 0
-    while start < position.size:
-        origin = float(position[start])
-        stop = int(np.searchsorted(position, origin + _REACH * bandwidth, side="right"))
-        growth = (position[start:stop] - origin) / bandwidth
-        np.exp(growth, out=growth)
-        terms = value[start:stop] * growth
-        cumulated = np.cumsum(terms)
-        carried *= float(np.exp((reached - origin) / bandwidth))
-        result[start:stop] = (cumulated - terms + carried) / growth
-        carried = float((carried + cumulated[-1]) / growth[-1])
-        reached, start = float(position[stop - 1]), stop
-    return result
-
-
-def _sums_by_doubling(position: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
-    # gap / bandwidth overflows to infinity for bandwidths near the smallest double: the kernel is 0 there.
-    with np.errstate(over="ignore"):
-        decay = np.exp(np.diff(position, prepend=-np.inf) / -bandwidth)
-    sums, lag = value.copy(), 1
-    while lag < value.size and decay[lag:].any():
-        sums[lag:] += decay[lag:] * sums[:-lag]
-        decay[lag:] *= decay[:-lag].copy()
-        decay[:lag] = 0.0
-        lag *= 2
-    return sums - value

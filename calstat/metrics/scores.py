@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
-from scipy import special
 
-from calstat._binning import Strategy, bin_edges, bin_table, top_label
-from calstat._math import clip_probabilities
-from calstat._pav import pav
+from calstat._binning import Strategy
 from calstat._typing import ArrayLike, FloatArray, Label
 from calstat._validation import (
-    BinarySample,
     as_float,
     check_choice,
     check_eps,
@@ -25,9 +20,7 @@ from calstat._validation import (
 )
 from calstat.exceptions import InputError
 from calstat.metrics._common import Edges, Sample, read_event
-
-LOG_EPS = 1e-15
-"""Where the log loss is cut off by default."""
+from calstat.metrics._scores import LOG_EPS, bins_decomposition, brier_rows, corp_decomposition, hits, log_rows
 
 
 def brier_score(
@@ -96,15 +89,6 @@ def brier_score(
     return float(np.average(brier_rows(sample, average), weights=sample.weights))
 
 
-def brier_rows(sample: Sample, average: Literal["rows", "classes"] | None = None) -> FloatArray:
-    """Return the squared difference of each row (n,)."""
-    if isinstance(sample, BinarySample):
-        return (sample.y - sample.p) ** 2
-    own = sample.p[np.arange(sample.y.size), sample.y]
-    rows = np.einsum("ij,ij->i", sample.p, sample.p) - own**2 + (1 - own) ** 2
-    return rows / sample.p.shape[1] if average == "classes" else rows
-
-
 def log_loss(
     y: Any,
     p: Any,
@@ -161,16 +145,6 @@ def log_loss(
     return float(np.average(log_rows(sample, eps), weights=sample.weights))
 
 
-def log_rows(sample: Sample, eps: float) -> FloatArray:
-    """Return minus the log probability, clipped at `eps`, of each row's outcome (n,)."""
-    if isinstance(sample, BinarySample):
-        q, _ = clip_probabilities(sample.p, eps)
-        # Where the outcome is 0 or 1, xlogy leaves out the impossible logarithm.
-        return -(special.xlogy(sample.y, q) + special.xlog1py(1 - sample.y, -q))
-    own, _ = clip_probabilities(sample.p[np.arange(sample.y.size), sample.y], eps)
-    return -special.xlogy(1.0, own)
-
-
 def accuracy(
     y: Any,
     p: Any,
@@ -215,24 +189,6 @@ def accuracy(
     """
     sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes)
     return float(np.average(hits(sample), weights=sample.weights))
-
-
-def hits(sample: Sample) -> np.ndarray:
-    """Tell for each row (n,) whether its most probable label is right."""
-    if isinstance(sample, BinarySample):
-        return (sample.p > 0.5) == (sample.y == 1)
-    return top_label(sample.y, sample.p).hit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Decomposition:
-    """A mean score as miscalibration - discrimination + uncertainty + remainder."""
-
-    score: float
-    miscalibration: float
-    discrimination: float
-    uncertainty: float
-    remainder: float
 
 
 def score_decomposition(
@@ -328,64 +284,6 @@ def score_decomposition(
             "remainder": parts.remainder,
         }
     )
-
-
-def _mean_score(sample: BinarySample, score: str, eps: float) -> float:
-    rows = brier_rows(sample) if score == "brier" else log_rows(sample, eps)
-    return float(np.average(rows, weights=sample.weights))
-
-
-def _entropy(rate: FloatArray, score: str) -> FloatArray:
-    """Return the expected score of forecasting a rate where that is the event's rate."""
-    return rate * (1 - rate) if score == "brier" else special.entr(rate) + special.entr(1 - rate)
-
-
-def corp_decomposition(sample: BinarySample, score: str, eps: float) -> Decomposition:
-    """Split a score by isotonic recalibration (CORP)."""
-    total = _mean_score(sample, score, eps)
-    fit = pav(sample.y, sample.p, sample.weights)
-    n = fit.count.sum()
-    recalibrated = float(fit.count @ _entropy(fit.value, score) / n)
-    constant = float(_entropy(fit.count @ fit.value / n, score))
-    return Decomposition(
-        score=total,
-        miscalibration=total - recalibrated,
-        discrimination=constant - recalibrated,
-        uncertainty=constant,
-        remainder=0.0,
-    )
-
-
-def bins_decomposition(sample: BinarySample, score: str, eps: float, bins: Edges, strategy: Strategy) -> Decomposition:
-    """Split a score by the bins of the forecast."""
-    table = bin_table(sample.y, sample.p, bin_edges(sample.p, bins, strategy, sample.weights), sample.weights)
-    filled = table.count > 0
-    share = table.count[filled] / table.count.sum()
-    forecast, rate = table.mean_p[filled], table.mean_y[filled]
-    base = share @ rate
-    if score == "brier":
-        distance, spread = (forecast - rate) ** 2, (rate - base) ** 2
-    else:
-        distance, spread = _divergence(rate, forecast, eps), _divergence(rate, base, 0.0)
-    total = _mean_score(sample, score, eps)
-    reliability, resolution, uncertainty = (
-        float(share @ distance),
-        float(share @ spread),
-        float(_entropy(base, score)),
-    )
-    return Decomposition(
-        score=total,
-        miscalibration=reliability,
-        discrimination=resolution,
-        uncertainty=uncertainty,
-        remainder=total - (reliability - resolution + uncertainty),
-    )
-
-
-def _divergence(rate: FloatArray, forecast: FloatArray, eps: float) -> FloatArray:
-    """Return the Kullback-Leibler divergence of forecasts, clipped at `eps`, from rates."""
-    q = np.clip(forecast, eps, 1 - eps)
-    return special.rel_entr(rate, q) + special.rel_entr(1 - rate, 1 - q)
 
 
 def adjust_prevalence(p: Any, train: ArrayLike, target: ArrayLike) -> Any:
