@@ -60,17 +60,50 @@ def pav(y: ArrayLike, x: FloatArray, weights: FloatArray | None = None) -> PavFi
     scores, total, count = pool_ties(np.asarray(y), x, weights)
     fit = isotonic_regression(total / count, weights=count)
     first = np.asarray(fit.blocks[:-1], dtype=np.intp)
-    lower, upper = scores[first], scores[np.asarray(fit.blocks[1:], dtype=np.intp) - 1]
-    value = fit.x[first]
-    corner = np.ravel(np.column_stack((np.ones(first.size, dtype=bool), upper > lower)))
+    last = np.asarray(fit.blocks[1:], dtype=np.intp) - 1
+    return fit_of_blocks(scores[first], scores[last], fit.x[first], np.asarray(fit.weights))
+
+
+def fit_of_blocks(lower: FloatArray, upper: FloatArray, value: FloatArray, count: FloatArray) -> PavFit:
+    """Return the map of blocks (M,): their ends, values and counts."""
+    corner = np.ravel(np.column_stack((np.ones(lower.size, dtype=bool), upper > lower)))
     return PavFit(
         lower=lower,
         upper=upper,
         value=value,
-        count=np.asarray(fit.weights),
+        count=count,
         thresholds=np.ravel(np.column_stack((lower, upper)))[corner],
         values=np.repeat(value, 2)[corner],
     )
+
+
+def smooth_blocks(fit: PavFit, events: FloatArray, extra: float) -> tuple[PavFit, FloatArray]:
+    """Add `extra` events and as many non-events to every block, and pool again where that breaks the order.
+
+    `events` (M,) are those of the blocks of `fit`; they come back for the blocks that remain.
+    """
+    padded = fit.count + 2.0 * extra
+    pooled = isotonic_regression((events + extra) / padded, weights=padded)
+    first = np.asarray(pooled.blocks[:-1], dtype=np.intp)
+    last = np.asarray(pooled.blocks[1:], dtype=np.intp) - 1
+    blocks = fit_of_blocks(fit.lower[first], fit.upper[last], pooled.x[first], np.add.reduceat(fit.count, first))
+    return blocks, np.add.reduceat(events, first)
+
+
+def window_sums(
+    scores: FloatArray, total: FloatArray, count: FloatArray, at: FloatArray, size: float
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Return events and rows of the `size` rows up to each point `at` (m,), and of those from it on.
+
+    `scores`, `total` and `count` (M,) are what `pool_ties` gives. Tied rows are taken or left together, so a window
+    may hold more rows than `size`; at the ends of the scores it holds fewer, or none.
+    """
+    rows, events = np.concatenate(([0.0], np.cumsum(count))), np.concatenate(([0.0], np.cumsum(total)))
+    end = np.searchsorted(scores, at, side="right")
+    begin = np.maximum(np.searchsorted(rows, rows[end] - size, side="right") - 1, 0)
+    start = np.searchsorted(scores, at, side="left")
+    stop = np.minimum(np.searchsorted(rows, rows[start] + size, side="left"), scores.size)
+    return events[end] - events[begin], rows[end] - rows[begin], events[stop] - events[start], rows[stop] - rows[start]
 
 
 def pool_ties(y: np.ndarray, x: FloatArray, weights: FloatArray | None) -> tuple[FloatArray, FloatArray, FloatArray]:
