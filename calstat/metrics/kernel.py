@@ -39,7 +39,7 @@ def mmce(
         Probabilities of the event, or one column for each class. Two columns are read as binary, unless `type`
         is given.
     bandwidth : float, default 0.2
-        h, on the scale of the probabilities; positive and finite.
+        The h of the formula, on the scale of the probabilities; positive and finite.
     type : {"confidence"}, optional
         Asks for the top label with two columns; with more there is no other reading.
     freq_weights : array_like of shape (n,), optional
