@@ -141,7 +141,7 @@ def ici(
     Returns
     -------
     float
-        Mean over rows of |curve(p) - p|. With "lowess" it is the Eavg of R's rms.
+        Mean over rows of abs(curve(p) - p). With "lowess" it is the Eavg of R's rms.
 
     Raises
     ------
@@ -212,7 +212,7 @@ def e50(
     Returns
     -------
     float
-        Median over rows of |curve(p) - p|.
+        Median over rows of abs(curve(p) - p).
 
     Raises
     ------
@@ -280,7 +280,7 @@ def e90(
     Returns
     -------
     float
-        90% quantile (type 7) over rows of |curve(p) - p|.
+        90% quantile (type 7) over rows of abs(curve(p) - p).
 
     Raises
     ------
@@ -348,7 +348,7 @@ def emax(
     Returns
     -------
     float
-        Largest |curve(p) - p| over the rows, not over all of [0, 1].
+        Largest abs(curve(p) - p) over the rows, not over all of [0, 1].
 
     Raises
     ------
