@@ -76,6 +76,10 @@ class FullDesign:
         """Gradient (K, q) in the contrasts with class 0, one after another for each class (n_free,)."""
         return gradient[1:].ravel()
 
+    def free(self, change: FloatArray) -> FloatArray:
+        """Contrasts (n_free,) of a change of `theta` (K, q): the inverse of `push`."""
+        return (change[1:] - change[0]).ravel()
+
     def push(self, free: FloatArray) -> FloatArray:
         """Contrasts (n_free,) or (n_free, m) as changes of `theta`, (K, q) or (K, q, m), with class 0 at 0."""
         theta = np.zeros((*self.shape, *free.shape[1:]))
@@ -177,6 +181,11 @@ class VectorDesign:
         """Gradient (K, 2) in the free parameters: slopes, then constants of classes 1, 2, ... (n_free,)."""
         slopes = {"class": gradient[:, 0], "common": gradient[:, 0].sum(keepdims=True), "fixed": gradient[:0, 0]}
         return np.concatenate([slopes[self.slopes], gradient[1:, 1] if self.constants else gradient[:0, 1]])
+
+    def free(self, change: FloatArray) -> FloatArray:
+        """Free parameters (n_free,) of a change of `theta` (K, 2): the inverse of `push`."""
+        slopes = change[: self.n_slopes, 0]
+        return np.concatenate([slopes, change[1:, 1] - change[0, 1] if self.constants else change[:0, 1]])
 
     def push(self, free: FloatArray) -> FloatArray:
         """Free parameters (n_free,) or (n_free, m) as changes of `theta`, (K, 2) or (K, 2, m)."""
@@ -369,7 +378,7 @@ def represent(design: Design, penalty: QuadraticPenalty, free: FloatArray) -> Fl
     use = design.shifts & (totals > 0.0)
     means = np.einsum("kj,kjm->jm", penalty.weights / np.where(use, totals, 1.0), change)
     change -= np.where(use[:, None], means, 0.0)
-    return change.reshape(-1, free.shape[1])
+    return change.reshape(change.shape[0] * change.shape[1], free.shape[1])
 
 
 def row_scores(design: Design, probabilities: FloatArray) -> FloatArray:

@@ -151,60 +151,79 @@ def not_estimable(loadings: FloatArray) -> BoolArray:
     return np.asarray(size > _NOT_ESTIMABLE * max(float(size.max()), np.finfo(np.float64).tiny))
 
 
-def score_statistic(design: Design, probabilities: FloatArray, info: Information) -> float:
-    """Score statistic ``U' (J + P)^- U`` at a map without penalty, with the likelihood's gradient U (f,)."""
+def score_form(
+    design: Design, penalty: QuadraticPenalty | None, probabilities: FloatArray, info: Information | None
+) -> FloatArray:
+    """Matrix of the score statistic: the inverse (f, f) of the information, or without it its blocks' (K, q, q).
+
+    The blocks, one per class, are for so many classes that the whole cannot be inverted; the statistic then has no
+    chi-square law, but its law under drawn labels is as good.
+    """
+    if info is not None:
+        return info.inverse
+    blocks = total_weight(design) * design.blocks(probabilities)
+    where = np.arange(design.shape[1])
+    if penalty is not None:
+        blocks[:, where, where] += 2.0 * total_weight(design) * penalty.weights
+    blocks[:, where, where] += 1e-9 * blocks[:, where, where].mean()
+    return np.asarray(np.linalg.inv(blocks))
+
+
+def score_statistic(design: Design, probabilities: FloatArray, form: FloatArray) -> float:
+    """Score statistic ``U' M U`` with the likelihood's gradient U at a map without penalty."""
     residuals = -probabilities
     residuals[design.codes, np.arange(design.codes.size)] += 1.0
-    u = score_sums(design, residuals)
-    return float(u @ info.inverse @ u)
+    return _quadratic(design, form, _gradient(design, residuals))
 
 
-def score_sums(design: Design, residuals: FloatArray) -> FloatArray:
-    """Gradient of the log-likelihood (f,) from residuals (K, n) of one copy of each row."""
+def _gradient(design: Design, residuals: FloatArray) -> FloatArray:
+    """Gradient of the log-likelihood (K, q) from residuals (K, n) of one copy of each row."""
     total = np.zeros(design.shape)
     for rows in row_slices(design):
         r = residuals[:, rows]
         total += design.adjoint(r if design.weights is None else r * design.weights[rows], rows)
-    return design.pull(total)
+    return total
+
+
+def _quadratic(design: Design, form: FloatArray, u: FloatArray) -> float:
+    if form.ndim == 3:
+        return float(np.einsum("kq,kqr,kr->", u, form, u))
+    free = design.pull(u)
+    return float(free @ form @ free)
 
 
 def score_statistic_draws(
-    design: Design, probabilities: FloatArray, inverse: FloatArray, n_draws: int, rng: np.random.Generator
+    design: Design, probabilities: FloatArray, form: FloatArray, n_draws: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Score statistics (n_draws,) of labels drawn from the probabilities, one copy of each row at a time.
+    """Score statistics (n_draws,) of labels drawn from the probabilities; weights count as independent copies.
 
-    The gradient is a sum over rows of the features of the drawn class, less its expectation, so that a draw costs one
-    pass over the labels.
+    The gradient is a sum over rows of the features of the drawn class, less its expectation.
     """
     n = design.codes.size
     cumulative = probabilities.cumsum(axis=0)
-    expected = score_sums(design, probabilities)
-    root = np.linalg.cholesky(inverse + 1e-14 * np.trace(inverse) / len(inverse) * np.eye(len(inverse)))
+    expected = _gradient(design, probabilities)
     out = np.empty(n_draws)
     for b in range(n_draws):
-        counts = drawn_counts(cumulative, design.weights, rng)
-        u = _feature_sums(design, counts, n) - expected
-        out[b] = float(((root.T @ u) ** 2).sum())
+        drawn = design.adjoint(drawn_counts(cumulative, design.weights, rng), slice(0, n))
+        out[b] = _quadratic(design, form, drawn - expected)
     return out
 
 
-def drawn_counts(cumulative: FloatArray, weights: FloatArray | None, rng: np.random.Generator) -> IntArray | FloatArray:
-    """Labels (n,) drawn by their cumulative probabilities (K, n); with weights the counts (K, n) of each class."""
+def drawn_counts(cumulative: FloatArray, weights: FloatArray | None, rng: np.random.Generator) -> FloatArray:
+    """Counts (K, n) of the classes of labels drawn by their cumulative probabilities (K, n), one or `weights` a row."""
     if weights is None:
-        u = rng.random(cumulative.shape[1]) * cumulative[-1]
-        return (cumulative < u).sum(axis=0).astype(np.int64)
-    p = np.diff(cumulative, axis=0, prepend=0.0)
-    p = np.maximum(p, 0.0)
+        label = drawn_labels(cumulative, rng)
+        counts = np.zeros(cumulative.shape)
+        counts[label, np.arange(label.size)] = 1.0
+        return counts
+    p = np.maximum(np.diff(cumulative, axis=0, prepend=0.0), 0.0)
     return rng.multinomial(weights.astype(np.int64), (p / p.sum(axis=0)).T).T.astype(np.float64)
 
 
-def _feature_sums(design: Design, drawn: IntArray | FloatArray, n: int) -> FloatArray:
-    counts = np.zeros((design.n_classes, n))
-    if drawn.ndim == 1:
-        counts[drawn.astype(np.int64), np.arange(n)] = 1.0
-    else:
-        counts[:] = drawn
-    return design.pull(design.adjoint(counts, slice(0, n)))
+def drawn_labels(cumulative: FloatArray, rng: np.random.Generator) -> IntArray:
+    """Labels (n,) drawn by their cumulative probabilities (K, n)."""
+    u = rng.random(cumulative.shape[1]) * cumulative[-1]
+    return (cumulative[:-1] <= u).sum(axis=0).astype(np.int64)
 
 
 def score_excess(design: Design, probabilities: FloatArray, info: Information) -> float:

@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 
 from calstat._math import clip_probabilities, log_softmax
-from calstat._softmax import Design, FullDesign, QuadraticPenalty, VectorDesign, represent, representative
+from calstat._softmax import (
+    Design,
+    FullDesign,
+    QuadraticPenalty,
+    VectorDesign,
+    probabilities_of,
+    represent,
+    representative,
+)
 from calstat._softmax_inference import logit_covariances, logit_standard_errors, not_estimable
+from calstat._softmax_solver import fit_temperature, minimize, null_directions
 from calstat._typing import FloatArray, IntArray, Label, Scale
 
 FULL = ("MatrixScaling", "DirichletCalibration")
@@ -118,6 +127,82 @@ class SoftmaxMap:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MapFit:
+    """A fitted map: the minimiser, what the data leave open, and how the search ended.
+
+    `theta` (K, q); `probabilities` (K, n); `loss` and `objective` mean negative log-likelihood without and with the
+    penalty; `null` directions of the free parameters without information (f, d); `bound` "lower", "upper" or None.
+    """
+
+    theta: FloatArray
+    probabilities: FloatArray
+    loss: float
+    objective: float
+    gradient_norm: float
+    gap: float
+    n_iter: int
+    converged: bool
+    separated: bool
+    null: FloatArray
+    bound: str | None
+
+
+def fit_map(
+    form: SoftmaxMap,
+    features: FloatArray,
+    codes: IntArray,
+    weights: FloatArray | None,
+    penalty: QuadraticPenalty | None = None,
+    *,
+    start: FloatArray | None = None,
+    null: FloatArray | None = None,
+    rtol: float = 1e-10,
+) -> MapFit:
+    """Fit a map to features (K, n) and codes (n,), from `start` (K, q) or the identity."""
+    design = form.design(features, codes, weights)
+    if form.kind == "TemperatureScaling":
+        return _temperature(form, design, features, codes, weights)
+    null = null_directions(design, penalty, rtol) if null is None else null
+    start = form.identity(len(features)) if start is None else start
+    found = minimize(design, penalty, start, null=null)
+    return MapFit(
+        theta=found.theta,
+        probabilities=found.evaluation.probabilities,
+        loss=found.evaluation.loss,
+        objective=found.evaluation.objective,
+        gradient_norm=found.gradient_norm,
+        gap=found.gap,
+        n_iter=found.n_iter,
+        converged=found.converged,
+        separated=found.separated,
+        null=null,
+        bound=None,
+    )
+
+
+def _temperature(
+    form: SoftmaxMap, design: Design, features: FloatArray, codes: IntArray, weights: FloatArray | None
+) -> MapFit:
+    found = fit_temperature(features, codes, weights)
+    theta = form.identity(len(features))
+    theta[:, 0] = found.inverse
+    free = found.bound is None and not found.flat
+    return MapFit(
+        theta=theta,
+        probabilities=probabilities_of(design, theta),
+        loss=found.loss,
+        objective=found.loss,
+        gradient_norm=abs(found.slope),
+        gap=0.0,
+        n_iter=found.n_iter,
+        converged=not found.separated,
+        separated=found.separated,
+        null=np.zeros((1, 0)) if free else np.ones((1, 1)),
+        bound=found.bound,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Reported:
     """Reported parameters (k,), their identity values (k,) and covariance (k, k)."""
 
@@ -148,7 +233,9 @@ def reported(
         half = represent(design, norm, free_cov)[order]
         cov = represent(design, norm, half.T)[order]
         cov = 0.5 * (cov + cov.T)
-        unknown = not_estimable(represent(design, norm, lost)[order])
+        # An entry that alone carries the norm of its column is fixed by it (K = 2 under ODIR).
+        alone = (norm.weights > 0.0) & ((norm.weights > 0.0).sum(axis=0) == 1) & design.shifts
+        unknown = not_estimable(represent(design, norm, lost)[order]) | alone.ravel()[order]
         cov[unknown, :] = np.nan
         cov[:, unknown] = np.nan
     return Reported(

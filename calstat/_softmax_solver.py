@@ -17,6 +17,7 @@ from calstat._softmax import (
     Evaluation,
     FullDesign,
     QuadraticPenalty,
+    VectorDesign,
     evaluate,
     hessian_product,
     penalty_hessian,
@@ -90,11 +91,13 @@ def minimize(
 ) -> SoftmaxFit:
     """Minimise the penalised loss from `start` (K, q); `null` are directions along which nothing moves."""
     null = np.zeros((design.n_free, 0)) if null is None else null
-    exact = design.n_free <= _EXACT_LIMIT if exact is None else exact
+    if exact is None:
+        tied = isinstance(design, VectorDesign) and design.slopes != "class"
+        exact = tied or design.n_free <= _EXACT_LIMIT
     step_of = _ExactSteps(design, penalty, null) if exact else _ProductSteps(design, penalty, null)
     theta, n_iter = start, 0
     state = evaluate(design, penalty, theta)
-    first = norm = _norm(state)
+    first = norm = _norm(design, state)
     gap, converged, separated = np.inf, False, False
     for n_iter in range(1, max_iter + 1):  # noqa: B007  reported after the loop
         step = step_of(state, norm / first)
@@ -106,14 +109,14 @@ def minimize(
                 converged = not separated
                 if converged:
                     theta, state = _polish(design, penalty, theta, state, step)
-                    norm = _norm(state)
+                    norm = _norm(design, state)
                 break
         advanced = _backtrack(design, penalty, theta, state, step, 2.0 * gap)
         if advanced is None:
             converged = norm <= tol
             break
         theta, state = advanced
-        norm = _norm(state)
+        norm = _norm(design, state)
     return SoftmaxFit(
         theta=theta,
         evaluation=state,
@@ -126,8 +129,10 @@ def minimize(
     )
 
 
-def _norm(state: Evaluation) -> float:
-    return float(np.abs(state.slope).max())
+def _norm(design: Design, state: Evaluation) -> float:
+    """Largest absolute derivative: of each entry of a full map, of the free parameters of vector scaling."""
+    slope = state.slope if isinstance(design, FullDesign) else design.pull(state.slope)
+    return float(np.abs(slope).max())
 
 
 def _polish(
@@ -135,7 +140,7 @@ def _polish(
 ) -> tuple[FloatArray, Evaluation]:
     """Take the Newton step that was computed for the test: it makes the parameters exact to rounding."""
     new = evaluate(design, penalty, theta + step)
-    return (theta + step, new) if _norm(new) <= _norm(state) else (theta, state)
+    return (theta + step, new) if _norm(design, new) <= _norm(design, state) else (theta, state)
 
 
 def _largest_move(design: Design, step: FloatArray) -> float:
@@ -164,7 +169,7 @@ def _backtrack(
         trial = theta + size * step
         new = evaluate(design, penalty, trial)
         if new.objective <= state.objective - 1e-4 * size * decrement + noise:
-            stalled = decrement < noise and _norm(new) >= _norm(state)
+            stalled = decrement < noise and _norm(design, new) >= _norm(design, state)
             return None if stalled else (trial, new)
         size *= 0.5
     return None
@@ -356,6 +361,10 @@ class _Temperature:
             _, slope, curvature = self.derivatives(inverse, stop)
             below, above = (inverse, above) if slope < 0.0 else (below, inverse)
             new = inverse - slope / curvature if curvature > 0.0 else (high if slope < 0.0 else low)
+            # The error of a Newton step is of the order of its square; the first rows only give a start. A step of
+            # rounding size ends the search even where it leaves the bracket, whose other end may be far away.
+            if abs(new - inverse) <= (1e-8 if stop is None else 1e-2) * inverse:
+                return min(max(new, low), high), n_iter
             if not below < new < above:
                 end = above if new >= above else below
                 if settled.get(end) is False:
@@ -364,11 +373,7 @@ class _Temperature:
                     if (outward <= 0.0) if end == high else (outward >= 0.0):
                         return end, n_iter
                 new = float(np.sqrt(below * above))
-            change = abs(new - inverse) / inverse
             inverse = new
-            # The error of a Newton step is of the order of its square; the first rows only give a start.
-            if change <= (1e-8 if stop is None else 1e-2):
-                break
         return inverse, n_iter
 
     def at(self, inverse: float, n_iter: int, bound: str | None = None) -> TemperatureFit:
