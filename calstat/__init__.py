@@ -4,6 +4,7 @@ from calstat import datasets, exceptions, metrics, plots
 from calstat._results import CalibrationTest
 from calstat.base import from_json, load
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
+from calstat.comparison import ModelComparison, compare_models
 from calstat.diagnostics import hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
 from calstat.metrics import (
     accuracy,
@@ -27,19 +28,29 @@ from calstat.metrics import (
     smooth_ece,
     squared_ece,
 )
+from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
+from calstat.penalties import L2, ODIR
 from calstat.transforms import inv_logit, logit
 
 __all__ = [
+    "L2",
+    "ODIR",
     "BetaCalibration",
     "CalibrationTest",
+    "DirichletCalibration",
     "LogisticCalibration",
+    "MatrixScaling",
+    "ModelComparison",
     "PlattScaling",
+    "TemperatureScaling",
+    "VectorScaling",
     "accuracy",
     "ace",
     "adjust_prevalence",
     "brier_score",
     "calibration_curve",
     "classwise_ece",
+    "compare_models",
     "confidence_ece",
     "datasets",
     "e50",
