@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -85,6 +85,19 @@ class ModelData:
     def n_dropped(self) -> int:
         """Number of rows dropped for missing values."""
         return 0 if self.kept is None else int((~self.kept).sum())
+
+    def rows(self, chosen: np.ndarray) -> ModelData:
+        """The data of the rows that `chosen` (n,) marks, as if no others had been given."""
+        return replace(
+            self,
+            y=_take(self.y, chosen),
+            scores=_take(self.scores, chosen),
+            weights=_take(self.weights, chosen),
+            groups=_take(self.groups, chosen),
+            index=None if self.index is None else self.index[chosen],
+            kept=None,
+            frame=None,
+        )
 
     def follow(self, groups: Any) -> Any:
         """Groups given at a later time, by name or with the length of the original or the kept rows."""
@@ -307,18 +320,7 @@ def _drop_missing(data: ModelData, *, drop: bool) -> ModelData:
     if gone.all():
         raise MissingDataError(f"every one of the {gone.size} rows has a missing outcome, score, weight or group.")
     kept = ~gone
-    return ModelData(
-        y=_take(data.y, kept),
-        scores=_take(data.scores, kept),
-        weights=_take(data.weights, kept),
-        groups=_take(data.groups, kept),
-        index=None if data.index is None else data.index[kept],
-        kept=kept,
-        outcome=data.outcome,
-        reader=data.reader,
-        formula=data.formula,
-        frame=data.frame,
-    )
+    return replace(data.rows(kept), kept=kept, frame=data.frame)
 
 
 def _take(values: Any, kept: np.ndarray) -> Any:

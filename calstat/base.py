@@ -9,7 +9,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
 
@@ -85,9 +85,8 @@ class CalibrationModel(ABC):
         MissingDataError
             If values are missing and `missing` is "raise".
         """
-        model = cls.__new__(cls)
-        model._setup(read_formula(formula, data, freq_weights=freq_weights, groups=groups, missing=missing), **options)
-        return model
+        rows = read_formula(formula, data, freq_weights=freq_weights, groups=groups, missing=missing)
+        return build_model(cls, rows, **options)
 
     @abstractmethod
     def _setup(self, data: ModelData, **options: Any) -> None:
@@ -220,15 +219,7 @@ class CalibrationResults(ABC):
         --------
         save : Write the JSON to a file.
         """
-        reader = {"names": [_plain(name) for name in self._reader.names], "plain": self._reader.plain}
-        content = {
-            "format": _FORMAT,
-            "version": _FORMAT_VERSION,
-            "kind": self.kind,
-            "reader": reader,
-            "state": _encode(self._state()),
-        }
-        return json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+        return json.dumps(map_content(self), ensure_ascii=False, allow_nan=False, indent=1)
 
     @classmethod
     def from_json(cls, text: str) -> Self:
@@ -250,22 +241,11 @@ class CalibrationResults(ABC):
         InputError
             If the text is not such JSON, or holds another kind of map than the class it is called on.
         """
-        content = _read_json(text)
-        kind = content["kind"]
-        target = CalibrationResults._kinds.get(kind)
-        if target is None:
-            known = ", ".join(sorted(CalibrationResults._kinds))
-            raise InputError(f"the JSON holds a map of the unknown kind {kind!r}; known are {known}.")
-        if not issubclass(target, cls):
+        results = read_content(_read_json(text))
+        if not isinstance(results, cls):
             raise InputError(
-                f"the JSON holds a {kind} map, not one that {cls.__name__} can load; use calstat.from_json."
+                f"the JSON holds a {results.kind} map, not one that {cls.__name__} can load; use calstat.from_json."
             )
-        try:
-            results = target._from_state(_decode(content["state"]))
-            names = content["reader"]["names"]
-            results._reader = ScoreReader(names=tuple(names), plain=bool(content["reader"]["plain"]))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"the JSON of this {kind} map is damaged or incomplete ({error}).") from error
         return results
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -287,6 +267,44 @@ class CalibrationResults(ABC):
         except BaseException:
             Path(temporary).unlink(missing_ok=True)
             raise
+
+
+M = TypeVar("M", bound=CalibrationModel)
+
+
+def build_model(kind: type[M], data: ModelData, **options: Any) -> M:
+    """Build a model of one kind from rows that have been read already."""
+    model = kind.__new__(kind)
+    model._setup(data, **options)
+    return model
+
+
+def map_content(results: CalibrationResults) -> dict[str, Any]:
+    """What the JSON of a fitted map holds; maps that are made of others store theirs in it."""
+    reader = results._reader
+    return {
+        "format": _FORMAT,
+        "version": _FORMAT_VERSION,
+        "kind": results.kind,
+        "reader": {"names": [_plain(name) for name in reader.names], "plain": reader.plain},
+        "state": _encode(results._state()),
+    }
+
+
+def read_content(content: Mapping[str, Any]) -> CalibrationResults:
+    """Build the map that `map_content` described."""
+    kind = content["kind"]
+    target = CalibrationResults._kinds.get(kind)
+    if target is None:
+        known = ", ".join(sorted(CalibrationResults._kinds))
+        raise InputError(f"the JSON holds a map of the unknown kind {kind!r}; known are {known}.")
+    try:
+        results = target._from_state(_decode(content["state"]))
+        names = content["reader"]["names"]
+        results._reader = ScoreReader(names=tuple(names), plain=bool(content["reader"]["plain"]))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"the JSON of this {kind} map is damaged or incomplete ({error}).") from error
+    return results
 
 
 def from_json(text: str) -> CalibrationResults:
