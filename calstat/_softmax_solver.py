@@ -213,13 +213,23 @@ def solve_scaled(matrix: FloatArray, right: FloatArray) -> FloatArray:
             return (linalg.cho_solve(factor, scaled_right, check_finite=False).T * scale).T
 
 
+def _centred(design: Design, null: FloatArray) -> FloatArray:
+    """Orthonormal directions of `theta` (K, q, d) with class means 0, for directions of the free parameters."""
+    directions = design.push(null)
+    directions -= directions.mean(axis=0)
+    if null.shape[1] == 0:
+        return directions
+    basis, _ = np.linalg.qr(directions.reshape(-1, null.shape[1]))
+    return np.asarray(basis.reshape(directions.shape))
+
+
 class _ProductSteps:
     """Truncated Newton steps: conjugate gradients preconditioned by one block per class."""
 
     def __init__(self, design: Design, penalty: QuadraticPenalty | None, null: FloatArray) -> None:
         self._design = design
         self._penalty = penalty
-        self._null = design.push(null)
+        self._null = _centred(design, null)
         self._inverse: FloatArray | None = None
         # Building the blocks costs about q / 4 products; they are rebuilt when stale ones cost more than that.
         self._patience = max(10, design.shape[1] // 4)

@@ -82,9 +82,9 @@ class TemperatureScaling(SoftmaxModel[TemperatureScalingResults]):
     >>> z = [[2.0, 0.0, 0.0], [0.0, 3.0, 0.0], [0.0, 0.0, 4.0], [3.0, 0.0, 1.0]]
     >>> res = cs.TemperatureScaling([0, 1, 2, 2], z).fit()
     >>> round(res.temperature, 3)
-    1.942
+    1.304
 
-    Dividing these logits by 1.942 makes them as sure as they deserve to be.
+    Dividing these logits by 1.304 makes them as sure as they deserve to be.
     """
 
     _results = TemperatureScalingResults
@@ -174,7 +174,7 @@ class VectorScaling(SoftmaxModel[VectorScalingResults]):
     >>> p = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.5, 0.2, 0.3], [0.1, 0.7, 0.2], [0.3, 0.1, 0.6]]
     >>> res = cs.VectorScaling([0, 1, 2, 1, 2, 0], p, scores="probability", slopes="fixed").fit()
     >>> res.bias.round(3).to_dict()
-    {0: -0.005, 1: -0.038, 2: 0.043}
+    {0: 0.002, 1: -0.059, 2: 0.058}
 
     A positive constant says that the class is predicted too rarely.
     """
@@ -268,9 +268,9 @@ class MatrixScaling(FullModel[MatrixScalingResults]):
     --------
     >>> import calstat as cs
     >>> z = [[2.0, 0.1, 0.0], [0.3, 3.0, 0.2], [0.0, 0.5, 4.0], [3.0, 0.0, 1.0], [0.2, 0.9, 0.8], [1.5, 1.4, 0.6]]
-    >>> res = cs.MatrixScaling([0, 1, 2, 2, 0, 1], z, penalty=cs.ODIR(0.1)).fit()
+    >>> res = cs.MatrixScaling([0, 1, 2, 2, 0, 1], z, penalty=cs.ODIR(10)).fit()
     >>> res.weights.round(2).to_numpy().tolist()
-    [[0.26, 0.09, -0.02], [-0.07, 0.47, 0.02], [0.07, -0.09, 0.33]]
+    [[0.39, 0.03, 0.02], [-0.02, 1.75, -0.02], [0.02, -0.03, 1.74]]
 
     Row i, column j: how strongly the logit of class j speaks for class i.
     """
@@ -369,7 +369,7 @@ class DirichletCalibration(FullModel[DirichletCalibrationResults]):
     >>> p = [[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.3, 0.3, 0.4], [0.5, 0.2, 0.3], [0.1, 0.7, 0.2], [0.3, 0.1, 0.6]]
     >>> res = cs.DirichletCalibration([0, 1, 2, 1, 2, 0], p, penalty=cs.ODIR(0.1)).fit()
     >>> res.bias.round(3).to_dict()
-    {0: 0.045, 1: -0.182, 2: 0.137}
+    {0: -0.157, 1: 0.194, 2: -0.037}
 
     The weights say how strongly the log probability of each class speaks for each other.
     """
