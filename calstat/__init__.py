@@ -1,6 +1,7 @@
 """Probability calibration with inference: maps, errors and tests, with standard errors, intervals and p-values."""
 
 from calstat import datasets, exceptions, metrics, plots
+from calstat._inference_results import BootstrapResult, PseudoLabelTest
 from calstat._results import CalibrationTest
 from calstat.base import from_json, load
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
@@ -10,6 +11,7 @@ from calstat.metrics import (
     accuracy,
     ace,
     adjust_prevalence,
+    bootstrap,
     brier_score,
     calibration_curve,
     classwise_ece,
@@ -23,6 +25,7 @@ from calstat.metrics import (
     log_loss,
     mce,
     mmce,
+    pseudo_label_test,
     reliability_table,
     score_decomposition,
     smooth_ece,
@@ -36,17 +39,20 @@ __all__ = [
     "L2",
     "ODIR",
     "BetaCalibration",
+    "BootstrapResult",
     "CalibrationTest",
     "DirichletCalibration",
     "LogisticCalibration",
     "MatrixScaling",
     "ModelComparison",
     "PlattScaling",
+    "PseudoLabelTest",
     "TemperatureScaling",
     "VectorScaling",
     "accuracy",
     "ace",
     "adjust_prevalence",
+    "bootstrap",
     "brier_score",
     "calibration_curve",
     "classwise_ece",
@@ -70,6 +76,7 @@ __all__ = [
     "metrics",
     "mmce",
     "plots",
+    "pseudo_label_test",
     "recalibration_test",
     "reliability_table",
     "score_decomposition",

@@ -17,7 +17,7 @@ from calstat._typing import FloatArray, IntArray
 
 # Leaving out one of at most this many groups of rows gives the acceleration of BCa.
 _JACKKNIFE_GROUPS = 200
-_BISECTIONS = 18
+_BISECTIONS = 14
 _QUANTILE_WINDOW = 9.0
 
 
@@ -37,8 +37,6 @@ class BinnedSample:
         Correlation of the event counts; None for independent cells.
     group : ndarray of shape (C,)
         Class that each cell belongs to; all zero for binary data.
-    total : float
-        Rows in the sample.
     norm : {1, 2, "max", "mean"}
         How the gaps of one class are summed up.
     combine : {"mean", "sum", "max"}
@@ -50,7 +48,6 @@ class BinnedSample:
     events: FloatArray
     correlation: FloatArray | None
     group: IntArray
-    total: float
     norm: Norm
     combine: str
 
@@ -184,10 +181,14 @@ def sample_error(sample: BinnedSample, difference: FloatArray) -> FloatArray:
         _class_error(sample, difference[..., sample.group == g], sample.count[sample.group == g])
         for g in range(int(sample.group.max()) + 1)
     ]
-    stacked = np.stack(values, axis=-1)
-    if sample.combine == "max":
-        return stacked.max(axis=-1)
-    return stacked.sum(axis=-1) if sample.combine == "sum" else stacked.mean(axis=-1)
+    return combined(np.stack(values, axis=-1), sample.combine)
+
+
+def combined(errors: FloatArray, how: str) -> FloatArray:
+    """Put the errors of the classes (..., V) together: their mean, sum or maximum."""
+    if how == "max":
+        return np.asarray(errors.max(axis=-1))
+    return np.asarray(errors.sum(axis=-1) if how == "sum" else errors.mean(axis=-1))
 
 
 def _class_error(sample: BinnedSample, difference: FloatArray, count: FloatArray) -> FloatArray:
@@ -210,8 +211,10 @@ def binomial_quantiles(count: FloatArray, rate: FloatArray, uniform: FloatArray)
     for c, (n, r) in enumerate(zip(count, rate, strict=True)):
         half = _QUANTILE_WINDOW * np.sqrt(n * r * (1 - r)) + 10
         k = np.arange(max(0, int(n * r - half)), min(int(n), int(n * r + half)) + 1)
-        # special.bdtr is the binomial distribution function; NaN-free for rates strictly inside (0, 1).
-        cumulated = special.bdtr(k, n, min(max(r, 1e-300), 1 - 1e-16))
+        # The binomial distribution function as an incomplete beta function; at k = n, where that has a pole, it is 1.
+        cumulated = np.ones(k.size)
+        below = k < n
+        cumulated[below] = special.betaincc(k[below] + 1.0, n - k[below], r)
         out[:, c] = k[np.minimum(np.searchsorted(cumulated, uniform[:, c], side="left"), k.size - 1)]
     return out
 

@@ -257,3 +257,13 @@ def mean_and_error(values: FloatArray, weights: FloatArray | None = None) -> tup
     if total < 2:
         return mean, np.nan
     return mean, float(np.sqrt(w @ (values - mean) ** 2 / (total - 1) / total))
+
+
+def holm(pvalues: FloatArray) -> FloatArray:
+    """Holm's step-down p-values of m tests; NaN stays NaN and does not count."""
+    out = np.full(pvalues.shape, np.nan)
+    known = np.flatnonzero(~np.isnan(pvalues))
+    order = known[np.argsort(pvalues[known], kind="stable")]
+    steps = pvalues[order] * np.arange(order.size, 0, -1)
+    out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
+    return out

@@ -11,20 +11,22 @@ from calstat._typing import FloatArray
 _REACH = 300.0
 # With more stretches than this a loop over them is slower than a scan by doubling.
 _MAX_STRETCHES = 2000
+# Longer stretches are cut, so that their work arrays stay in the second-level cache.
+_ROWS = 1 << 15
 
 
 def kernel_error(y: np.ndarray, r: FloatArray, bandwidth: float, weights: FloatArray | None = None) -> float:
     """Return the root of the V-statistic of residuals y - r under the Laplace kernel in r."""
     if weights is None:
         score, outcome = sorted_pairs(y, r)
-        residual = outcome - score
+        residual = np.subtract(outcome, score, out=outcome)
         total = float(r.size)
     else:
         order = np.argsort(r)
         score = r[order]
         residual = weights[order] * (y[order] - score)
         total = float(weights.sum())
-    square = float(residual @ (residual + 2 * decaying_sums(score, residual, bandwidth)))
+    square = float(residual @ residual + 2 * (residual @ decaying_sums(score, residual, bandwidth)))
     return float(np.sqrt(max(square, 0.0)) / total)
 
 
@@ -49,6 +51,7 @@ def _sums_by_stretches(position: FloatArray, value: FloatArray, bandwidth: float
     while start < position.size:
         origin = float(position[start])
         stop = int(np.searchsorted(position, origin + _REACH * bandwidth, side="right"))
+        stop = min(stop, start + _ROWS)
         growth = (position[start:stop] - origin) / bandwidth
         np.exp(growth, out=growth)
         terms = value[..., start:stop] * growth

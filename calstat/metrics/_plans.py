@@ -1,0 +1,229 @@
+"""What inference has to know about each metric: how it reads a sample, and which sums its law depends on."""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from calstat import _resampling
+from calstat._binning import BinTable, Norm, assign_bins
+from calstat._typing import FloatArray, IntArray, Label
+from calstat._validation import BinarySample, MetricType, MulticlassSample, check_multiclass, check_sample
+from calstat.exceptions import CalstatWarning, InputError
+from calstat.metrics._common import Sample, read_sample, tables, views
+from calstat.metrics._scores import LOG_EPS, brier_rows, hits, log_rows
+from calstat.metrics.errors import ace, confidence_ece, ece, mce, squared_ece
+from calstat.metrics.kernel import mmce
+from calstat.metrics.scores import accuracy, brier_score, log_loss
+from calstat.metrics.smooth import e50, e90, emax, ici, smooth_ece
+
+Metric = Callable[..., Any]
+
+BINNED: dict[Metric, Norm | None] = {ece: None, ace: "mean", mce: "max", confidence_ece: None, squared_ece: 2}
+"""Binned errors and their norm; None where the `norm` option says it."""
+LINEAR: tuple[Metric, ...] = (brier_score, log_loss, accuracy)
+"""Means over rows."""
+BOUNDED: tuple[Metric, ...] = (mmce, smooth_ece, ici, e50, e90, emax)
+"""Errors bounded by 0 for which no interval is known to cover near 0."""
+METRICS: dict[str, Metric] = {f.__name__: f for f in (*BINNED, *LINEAR, *BOUNDED)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cells:
+    """Cells of the bins of a sample: the bins of the event, or of each class one after the other.
+
+    Attributes
+    ----------
+    size : int
+        Number of cells C.
+    index : ndarray of shape (n, V)
+        Cell of each row in each of the V views: one view for binary data, K for classes.
+    outcome, score : ndarray of shape (n, V)
+        What is predicted, 0 or 1, and its probability.
+    group : ndarray of shape (C,)
+        View of each cell.
+    norm : {1, 2, "max", "mean"}
+        How the gaps of one view are summed up.
+    combine : {"mean", "sum", "max"}
+        How the views are.
+    """
+
+    size: int
+    index: IntArray
+    outcome: FloatArray
+    score: FloatArray
+    group: IntArray
+    norm: Norm
+    combine: str
+
+
+def resolve(metric: Metric | str, argument: str = "metric") -> Metric:
+    """Return the function of a metric that is given by name or as a callable."""
+    if callable(metric):
+        return metric
+    if isinstance(metric, str) and metric in METRICS:
+        return METRICS[metric]
+    raise InputError(f"`{argument}` must be a callable or one of {', '.join(map(repr, METRICS))}; got {metric!r}.")
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """Keep our own warnings of single evaluations down: a thousand resamples would repeat one remark."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CalstatWarning)
+        yield
+
+
+def name_of(metric: Metric, options: Mapping[str, Any]) -> str:
+    """Return the name of a metric with its reading of a matrix, as in ``ece[classwise]``."""
+    name = getattr(metric, "__name__", type(metric).__name__)
+    reading = options.get("type") or options.get("average")
+    return f"{name}[{reading}]" if reading else name
+
+
+def read(
+    metric: Metric,
+    y: Any,
+    p: Any,
+    options: Mapping[str, Any],
+    *,
+    freq_weights: Any,
+    event: Label | None,
+    classes: Sequence[Label] | None,
+) -> Sample:
+    """Check (y, p) as the metric reads it; weights must be whole numbers."""
+    if metric is confidence_ece or options.get("average") in {"rows", "classes"}:
+        return check_multiclass(y, p, freq_weights=freq_weights, classes=classes, integer_weights=True)
+    type = options.get("type")  # noqa: A001  the public name of the option
+    if metric in BINNED:
+        return read_sample(y, p, type, freq_weights, event, classes, integer_weights=True)
+    return check_sample(y, p, type=type, freq_weights=freq_weights, event=event, classes=classes, integer_weights=True)
+
+
+def evaluate_on(metric: Metric, sample: Sample, counts: FloatArray | None, options: Mapping[str, Any]) -> float:
+    """Return the value of a metric on the rows of a sample, each taken `counts` times (by default its weight)."""
+    w = sample.weights if counts is None else counts
+    keywords = dict(options)
+    if metric in METRICS.values() and isinstance(sample, MulticlassSample):
+        keywords["classes"] = range(len(sample.classes))
+    if w is None:
+        value = metric(sample.y, sample.p, **keywords)
+    elif _takes_weights(metric):
+        value = metric(sample.y, sample.p, freq_weights=w, **keywords)
+    else:
+        rows = np.repeat(np.arange(sample.y.size), w.astype(np.int64))
+        value = metric(sample.y[rows], sample.p[rows], **keywords)
+    if np.ndim(value) != 0:
+        raise InputError(
+            f"`metric` must return one number; {name_of(metric, options)} returned {type(value).__name__} of shape "
+            f"{np.shape(value)}. Wrap it in a function that picks one, for example `lambda y, p: metric(y, p)[0]`."
+        )
+    return float(value)
+
+
+def _takes_weights(metric: Metric) -> bool:
+    try:
+        parameters = inspect.signature(metric).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    return any(q.name == "freq_weights" or q.kind is q.VAR_KEYWORD for q in parameters)
+
+
+def row_values(metric: Metric, sample: Sample, options: Mapping[str, Any]) -> FloatArray:
+    """Return the values (n,) of which a linear metric is the mean."""
+    if metric is brier_score:
+        return brier_rows(sample, options.get("average"))
+    if metric is log_loss:
+        return log_rows(sample, options.get("eps", LOG_EPS))
+    return hits(sample).astype(np.float64)
+
+
+def cells(metric: Metric, sample: Sample, options: Mapping[str, Any]) -> Cells:
+    """Assign the rows of a sample to the bins of a binned metric, whose edges are those of this sample."""
+    reading: MetricType | None = "confidence" if metric is confidence_ece else options.get("type")
+    parts: tuple[BinTable, ...] = tables(
+        sample, reading, options.get("bins", 10), options.get("strategy", "equal_width")
+    )
+    sizes = np.array([t.count.size for t in parts])
+    first = np.cumsum(sizes) - sizes
+    pairs = views(sample, reading)
+    norm = BINNED[metric] or options.get("norm", 1)
+    combine = "max" if metric is mce else options.get("average", "mean")
+    return Cells(
+        size=int(sizes.sum()),
+        index=np.stack(
+            [start + assign_bins(score, t.edges) for start, t, (_, score) in zip(first, parts, pairs, strict=True)],
+            axis=1,
+        ),
+        outcome=np.stack([outcome for outcome, _ in pairs], axis=1),
+        score=np.stack([score for _, score in pairs], axis=1),
+        group=np.repeat(np.arange(sizes.size), sizes),
+        norm=norm,
+        combine=combine,
+    )
+
+
+def binned_sample(c: Cells, weights: FloatArray | None) -> _resampling.BinnedSample:
+    """Return the sums that the law of a binned error depends on, empty cells left out."""
+    w = np.ones(c.index.shape[0]) if weights is None else weights
+    wide = np.broadcast_to(w[:, None], c.index.shape)
+
+    def sums(values: FloatArray) -> FloatArray:
+        total = np.bincount(c.index.ravel(), weights=(wide * values).ravel(), minlength=c.size)
+        return total.astype(np.float64)
+
+    count = sums(np.ones(c.index.shape))
+    used = count > 0
+    return _resampling.BinnedSample(
+        count=count[used],
+        mean_p=(sums(c.score)[used] / count[used]).clip(0, 1),
+        events=sums(c.outcome)[used],
+        correlation=_correlation(c, w)[np.ix_(used, used)] if c.index.shape[1] > 1 else None,
+        group=c.group[used],
+        norm=c.norm,
+        combine=c.combine,
+    )
+
+
+def _correlation(c: Cells, w: FloatArray) -> FloatArray:
+    """Correlation (C, C) of the event counts of the cells when labels are draws from the probabilities.
+
+    Row i is one draw over its K cells, so that its counts have covariance diag(p_i) - p_i p_i'.
+    """
+    n, views_count = c.index.shape
+    rows = np.repeat(np.arange(n), views_count)
+    incidence = sparse.csr_array((c.score.ravel(), (rows, c.index.ravel())), shape=(n, c.size))
+    scaled = sparse.diags_array(w) @ incidence
+    covariance = np.diag(np.asarray(scaled.sum(axis=0))) - (incidence.T @ scaled).toarray()
+    sd = np.sqrt(np.clip(np.diag(covariance), 0, None))
+    safe = np.where(sd > 0, sd, 1.0)
+    correlation = covariance / np.outer(safe, safe)
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
+
+
+def incidence(c: Cells) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """Matrices (C, n) that take counts of rows to counts of cells, and to sums of outcome less score."""
+    n, views_count = c.index.shape
+    columns = np.repeat(np.arange(n), views_count)
+    where = (c.index.ravel(), columns)
+    residual = (c.outcome - c.score).ravel()
+    return (
+        sparse.csr_array((np.ones(residual.size), where), shape=(c.size, n)),
+        sparse.csr_array((residual, where), shape=(c.size, n)),
+    )
+
+
+def with_labels(sample: Sample, y: np.ndarray, rows: IntArray | None = None) -> Sample:
+    """Return the sample with other labels, and, where given, with these rows instead of weights."""
+    p = sample.p if rows is None else sample.p[rows]
+    if isinstance(sample, BinarySample):
+        return replace(sample, y=y.astype(np.float64), p=p, weights=None, index=None)
+    return replace(sample, y=y.astype(np.int64), p=p, weights=None, index=None)

@@ -1,0 +1,266 @@
+"""Bootstrap intervals and pseudo-label tests of metrics."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from calstat import _resampling
+from calstat._binning import binned_error
+from calstat._inference_results import BootstrapResult, Interval
+from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
+from calstat._validation import BinarySample, check_choice, check_count, check_groups, check_rng
+from calstat.exceptions import InputError, NotEstimableWarning
+from calstat.metrics import _plans
+from calstat.metrics._common import Sample
+from calstat.metrics.errors import squared_ece
+
+_FEW = 2  # fewer distinct resamples than this have no spread
+
+
+def bootstrap(
+    metric: _plans.Metric | str,
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    n_resamples: int = 999,
+    ci_method: Interval | None = None,
+    groups: ArrayLike | None = None,
+    rebin: bool = False,
+    freq_weights: ArrayLike | None = None,
+    event: Label | None = None,
+    classes: Sequence[Label] | None = None,
+    max_bytes: int = 1 << 30,
+    rng: RNGLike = None,
+    **metric_options: Any,
+) -> BootstrapResult:
+    r"""
+    Bootstrap a metric, with the interval that holds its level for that metric.
+
+    Rows are drawn with replacement, never within the classes of the outcome (that would freeze the event rate). Bin
+    edges stay those of the whole sample.
+
+    Parameters
+    ----------
+    metric : callable or str
+        A metric of calstat, or its name, or any ``f(y, p)`` that returns one number. A callable that has a
+        `freq_weights` argument gets the counts of the resample there, others the repeated rows. It sees y as 0 and
+        1, or as column numbers for a matrix.
+    y : array_like of shape (n,)
+        Outcomes.
+    p : array_like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities, as `metric` takes them.
+    n_resamples : int, default 999
+        Number of resamples.
+    ci_method : {"inversion", "percentile", "basic", "normal", "bca"}, optional
+        The interval that `conf_int` gives. The default is "inversion" for binned errors and "bca" for scores and
+        callables; for errors bounded by 0 without a method that is known to cover near 0 (MMCE, smooth ECE, ICI, E50,
+        E90, Emax), and for binned errors of clusters, it is none: the limits are NaN.
+    groups : array_like of shape (n,), optional
+        Clusters, of which whole ones are drawn.
+    rebin : bool, default False
+        Recompute the edges in each resample (they change with ``strategy="equal_freq"`` only). There is no inversion.
+    freq_weights : array_like of shape (n,), optional
+        Whole numbers: a row of weight k counts as k rows, and as many are drawn as the weights sum to.
+    event : label, optional
+        The outcome that `p` is the probability of; needed for strings.
+    classes : sequence of K labels, optional
+        The class of each column of a matrix.
+    max_bytes : int, default 2**30
+        Bound on the memory for draws.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+    **metric_options
+        Options of the metric, as ``bins=15`` or ``type="classwise"``.
+
+    Returns
+    -------
+    BootstrapResult
+        estimate, bias, debiased, bse, distribution, ``conf_int(alpha, method)`` without new draws, ``plot()``.
+
+    Raises
+    ------
+    InputError
+        For a bad argument.
+
+    Warns
+    -----
+    NotEstimableWarning
+        If the outcome is the same in all rows, so that the sample does not say how much a score varies.
+
+    Notes
+    -----
+    *Binned errors.* Their plug-in value is biased upwards, and the percentile interval cannot hold the truth when
+    predictions are calibrated. The interval inverts a test: gaps d of the bins are moved along the path sign(d)
+    max(abs(d) + t, 0), events are drawn as binomial at each t (for classes with the correlation of the cells), and t
+    is kept while the observed error is in neither tail. Its target is the error on these bins, a lower bound of the
+    error without bins. [0, 0] means that the error is smaller than that of most calibrated samples.
+
+    For binary data and the top label the draws use that rows of one bin and outcome are alike: their number is
+    multinomial, the sum of their probabilities normal with the exact mean and variance.
+
+    References
+    ----------
+    Efron, B. (1987). Better bootstrap confidence intervals. JASA 82. https://doi.org/10.1080/01621459.1987.10478410
+    Kumar, A., Liang, P., Ma, T. (2019). Verified uncertainty calibration. NeurIPS. https://arxiv.org/abs/1909.10155
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calstat as cs
+    >>> p = np.linspace(0.01, 0.99, 500)
+    >>> y = np.random.default_rng(1).random(500) < p
+    >>> result = cs.bootstrap(cs.ece, y, p, bins=10, rng=1)
+    >>> low, high = result.conf_int()
+    >>> low, high < 0.06
+    (0.0, True)
+
+    The interval starts at 0: this sample does not contradict calibrated predictions.
+    """
+    function = _plans.resolve(metric)
+    n_resamples = check_count("n_resamples", n_resamples, 2)
+    check_choice("ci_method", ci_method, (None, "inversion", "percentile", "basic", "normal", "bca"))
+    sample = _plans.read(function, y, p, metric_options, freq_weights=freq_weights, event=event, classes=classes)
+    codes = None if groups is None else check_groups(groups, sample.y.size)
+    generator = check_rng(rng)
+    with _plans.quiet():
+        estimate = _plans.evaluate_on(function, sample, None, metric_options)
+    cells = _plans.cells(function, sample, metric_options) if function in _plans.BINNED and not rebin else None
+    plain = cells is not None and not metric_options.get("debias", False)
+    draws, lost = _draw(
+        function, sample, cells if plain else None, metric_options, codes, n_resamples, max_bytes, generator
+    )
+    power = 2.0 if function is squared_ece else 1.0
+    invertible = cells is not None and codes is None
+    method, notes = _default_method(function, sample, ci_method, invertible=invertible, rebin=rebin)
+    if ci_method == "inversion" and not invertible:
+        raise InputError("ci_method='inversion' is for binned errors of independent rows, without `rebin`.")
+    if lost:
+        notes.append(f"{lost} of {n_resamples} resamples hold one outcome only")
+    return BootstrapResult(
+        metric=_plans.name_of(function, metric_options),
+        estimate=estimate,
+        distribution=draws**power if plain else draws,
+        ci_method=method,
+        nobs=sample.nobs,
+        target=_target(function, rebin=rebin),
+        acceleration=None
+        if function in _plans.BINNED and plain
+        else _acceleration(function, sample, codes, metric_options),
+        binned=_plans.binned_sample(cells, sample.weights) if cells is not None and invertible else None,
+        power=power,
+        seed=int(generator.integers(2**62)),
+        notes=tuple(notes),
+    )
+
+
+def _target(metric: _plans.Metric, *, rebin: bool) -> str:
+    if metric in _plans.BINNED:
+        edges = "on bins of this kind" if rebin else "on these bin edges"
+        return f"the error {edges}, a lower bound of the error without bins"
+    return "the metric in the population that the rows are drawn from"
+
+
+def _default_method(
+    metric: _plans.Metric, sample: Sample, asked: Interval | None, *, invertible: bool, rebin: bool
+) -> tuple[Interval | None, list[str]]:
+    """Choose the interval that is known to cover, and say why where there is none."""
+    if asked is not None:
+        return asked, []
+    if metric in _plans.BINNED:
+        if invertible:
+            return "inversion", []
+        why = "with edges that move" if rebin else "for clusters"
+        return None, [f"no interval for a binned error {why} is known to cover; conf_int(method=...) gives the others"]
+    if metric in _plans.BOUNDED:
+        reason = (
+            "no bootstrap interval for this error is known to cover near 0: pseudo_label_test gives its value "
+            "under calibration and a p-value"
+        )
+        return None, [reason]
+    if np.unique(sample.y).size < _FEW:
+        reason = "the outcome is the same in all rows, so that the sample does not say how much the score varies"
+        warnings.warn(f"No interval: {reason}.", NotEstimableWarning, stacklevel=3)
+        return None, [reason]
+    return "bca", []
+
+
+def _draw(
+    metric: _plans.Metric,
+    sample: Sample,
+    cells: _plans.Cells | None,
+    options: Mapping[str, Any],
+    codes: IntArray | None,
+    n_resamples: int,
+    max_bytes: int,
+    rng: np.random.Generator,
+) -> tuple[FloatArray, int]:
+    """Values (B,) on the resamples, and how many of them hold one outcome only."""
+    if cells is not None and cells.index.shape[1] == 1 and codes is None and sample.weights is None:
+        return _cell_draws(cells, n_resamples, rng)
+    matrices = _plans.incidence(cells) if cells is not None else None
+    linear = _plans.row_values(metric, sample, options) if metric in _plans.LINEAR else None
+    present = _outcome_matrix(sample)
+    values, lost = [], 0
+    for counts in _resampling.count_blocks(
+        sample.y.size, n_resamples, rng, weights=sample.weights, groups=codes, max_bytes=max_bytes
+    ):
+        lost += int(np.count_nonzero((counts @ present > 0).sum(axis=1) < _FEW))
+        if cells is not None and matrices is not None:
+            count, difference = (np.asarray((m @ counts.T).T) for m in matrices)
+            values.append(_errors(cells, count, difference))
+        elif linear is not None:
+            values.append(counts @ linear / counts.sum(axis=1))
+        else:
+            with _plans.quiet():
+                values.append(np.array([_plans.evaluate_on(metric, sample, c, options) for c in counts]))
+    return np.concatenate(values), lost
+
+
+def _outcome_matrix(sample: Sample) -> sparse.csr_array:
+    """Indicators (n, classes) of what happened."""
+    labels = sample.y.astype(np.int64)
+    size = 2 if isinstance(sample, BinarySample) else len(sample.classes)
+    return sparse.csr_array((np.ones(labels.size), (np.arange(labels.size), labels)), shape=(labels.size, size))
+
+
+def _cell_draws(cells: _plans.Cells, n_resamples: int, rng: np.random.Generator) -> tuple[FloatArray, int]:
+    """Draw a binned error from the cells of bin by outcome."""
+    hit = cells.outcome[:, 0]
+    count, difference = _resampling.cell_sum_draws(
+        cells.index[:, 0] * 2 + hit.astype(np.int64), hit - cells.score[:, 0], 2 * cells.size, n_resamples, rng
+    )
+    lost = int(np.count_nonzero((count[:, ::2].sum(axis=1) == 0) | (count[:, 1::2].sum(axis=1) == 0)))
+    return _errors(cells, count[:, ::2] + count[:, 1::2], difference[:, ::2] + difference[:, 1::2]), lost
+
+
+def _errors(cells: _plans.Cells, count: FloatArray, difference: FloatArray) -> FloatArray:
+    """Binned errors (B,) of sums over cells (B, C)."""
+    parts = [
+        binned_error(count[:, cells.group == g], difference[:, cells.group == g], cells.norm)
+        for g in range(int(cells.group[-1]) + 1)
+    ]
+    return _resampling.combined(np.stack(parts, axis=1), cells.combine)
+
+
+def _acceleration(metric: _plans.Metric, sample: Sample, codes: IntArray | None, options: Mapping[str, Any]) -> float:
+    """Acceleration constant of BCa, in closed form for means of independent rows."""
+    if metric in _plans.LINEAR and codes is None:
+        values = _plans.row_values(metric, sample, options)
+        w = np.ones(values.size) if sample.weights is None else sample.weights
+        d = values - w @ values / w.sum()
+        spread = float(w @ d**2)
+        return float(w @ d**3) / (6 * spread**1.5) if spread > 0 else 0.0
+    with _plans.quiet():
+        return _resampling.acceleration(
+            np.array(
+                [
+                    _plans.evaluate_on(metric, sample, counts, options)
+                    for counts in _resampling.jackknife_counts(sample.y.size, sample.weights, codes)
+                ]
+            )
+        )

@@ -1,0 +1,286 @@
+"""The pseudo-label test: a metric of predictions, placed among its values for labels that are drawn from them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from calstat import _pseudo_labels, _resampling, _statistics
+from calstat._binning import Strategy, binned_error
+from calstat._inference_results import PseudoLabelTest
+from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
+from calstat._validation import BinarySample, check_count, check_rng
+from calstat.exceptions import InputError
+from calstat.metrics import _plans
+from calstat.metrics._common import Edges, Sample, top_score
+from calstat.metrics._kernel import decaying_sums
+from calstat.metrics.errors import ece, squared_ece
+from calstat.metrics.kernel import mmce
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Law:
+    """An observed statistic, its draws (B,), and for classes the same by class: (K,) and (B, K)."""
+
+    observed: float
+    draws: FloatArray
+    by_class: tuple[FloatArray, FloatArray] | None = None
+
+
+def pseudo_label_test(
+    y: ArrayLike,
+    p: ArrayLike,
+    statistic: str | Callable[..., Any] | None = None,
+    *,
+    bins: Edges = 10,
+    strategy: Strategy = "equal_width",
+    n_resamples: int = 10_000,
+    freq_weights: ArrayLike | None = None,
+    event: Label | None = None,
+    classes: Sequence[Label] | None = None,
+    groups: ArrayLike | None = None,
+    max_bytes: int = 1 << 30,
+    rng: RNGLike = None,
+    **options: Any,
+) -> PseudoLabelTest:
+    r"""
+    Test calibration by drawing the labels from the predicted probabilities.
+
+    Under the null hypothesis the labels are independent draws from p. The statistic is computed for labels that are
+    drawn so, with p, bins and top labels held fixed, and the observed value is placed among those: no
+    asymptotic law is needed, and the mean of the draws shows how large an error to expect of calibrated predictions.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        Outcomes.
+    p : array_like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities of the event, or one column for each class.
+    statistic : str or callable, optional
+        "ece", "mce", "ace", "squared_ece", "confidence_ece", "classwise_ece", "mmce", "smooth_ece", "ici", "e50",
+        "e90", "emax", "brier_score", "log_loss", "accuracy", or any ``f(y, p)`` that returns one number and is
+        large for bad predictions. By default "ece" for one event, "classwise_ece" for a matrix.
+    bins : int or array_like of shape (B + 1,), default 10
+        Bins of binned errors, as in `ece`.
+    strategy : {"equal_width", "equal_freq"}, default "equal_width"
+        How they are cut.
+    n_resamples : int, default 10000
+        Number of draws.
+    freq_weights : array_like of shape (n,), optional
+        Whole numbers: a row of weight k counts as k rows, which get labels of their own.
+    event : label, optional
+        The outcome that `p` is the probability of; needed for strings.
+    classes : sequence of K labels, optional
+        The class of each column of a matrix.
+    groups : array_like, optional
+        Refused: labels of one cluster are not independent draws. Use ``recalibration_test(groups=...)``.
+    max_bytes : int, default 2**30
+        Bound on the memory for draws.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+    **options
+        Further options of the statistic, as ``bandwidth=0.1`` for "mmce" or ``norm=2`` for "ece".
+
+    Returns
+    -------
+    PseudoLabelTest
+        statistic, pvalue, expected, mc_error, draws, by_class (classwise errors: a p-value for each class, and
+        Holm's), ``plot()``. The p-value is (r + 1)/(B + 1), with r draws at least as large; for scores, which
+        under-confident predictions make smaller than expected, it is two-sided.
+
+    Raises
+    ------
+    InputError
+        For a bad argument.
+
+    Notes
+    -----
+    Valid where p was not fitted on these rows. For binned errors of an event or of the top label the counts of each
+    bin are drawn from their exact Poisson-binomial law; for other statistics of a matrix only those rows are drawn
+    whose label is not the most probable class.
+
+    References
+    ----------
+    Vaicenavicius, J. et al. (2019). Evaluating model calibration in classification. AISTATS.
+    https://arxiv.org/abs/1902.06977
+    Bröcker, J., Smith, L. A. (2007). Increasing the reliability of reliability diagrams. Weather and Forecasting 22.
+    https://doi.org/10.1175/WAF993.1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calstat as cs
+    >>> p = np.linspace(0.01, 0.99, 500)
+    >>> y = np.random.default_rng(1).random(500) < p
+    >>> test = cs.pseudo_label_test(y, p, rng=1)
+    >>> test.pvalue > 0.05, 0.02 < test.expected < 0.06
+    (True, True)
+
+    An error as large as this one is what calibrated predictions give with 500 rows.
+    """
+    if groups is not None:
+        raise InputError(
+            "`groups` cannot be used here: labels of one cluster are not independent draws from p. "
+            "recalibration_test(groups=...) takes clusters into account."
+        )
+    n_resamples = check_count("n_resamples", n_resamples)
+    name, function = _resolve(statistic, p, options)
+    if function in _plans.BINNED:
+        options = {"bins": bins, "strategy": strategy, **options}
+    given = _plans.read(function, y, p, options, freq_weights=freq_weights, event=event, classes=classes)
+    sample = _expanded(given)
+    law = _law(function, sample, options, n_resamples, max_bytes, check_rng(rng))
+    two_sided = function in _plans.LINEAR
+    place = _pseudo_labels.monte_carlo(law.observed, law.draws, two_sided=two_sided)
+    return PseudoLabelTest(
+        name="Pseudo-label test",
+        null="labels are independent draws from p, which was not fitted on these rows",
+        statistic=law.observed,
+        pvalue=place.pvalue,
+        distribution="pseudo-label",
+        method=name,
+        nobs=given.nobs,
+        details={"statistic": name, "n_resamples": n_resamples, "two_sided": two_sided},
+        note="two-sided" if two_sided else None,
+        draws=law.draws,
+        expected=place.mean,
+        mc_error=place.error,
+        by_class=None if law.by_class is None else _class_table(sample, *law.by_class),
+    )
+
+
+def _resolve(statistic: Any, p: Any, options: dict[str, Any]) -> tuple[str, _plans.Metric]:
+    """Return the name and the function of the statistic; "classwise_ece" is `ece` with a type."""
+    if statistic is None:
+        statistic = "classwise_ece" if np.ndim(p) == 2 and np.shape(p)[1] > 2 and "type" not in options else ece
+    if isinstance(statistic, str) and statistic == "classwise_ece":
+        options["type"] = "classwise"
+        return statistic, ece
+    function = _plans.resolve(statistic, "statistic")
+    return _plans.name_of(function, options), function
+
+
+def _expanded(sample: Sample) -> Sample:
+    """Turn weights into repeated rows."""
+    if sample.weights is None:
+        return sample
+    rows = np.repeat(np.arange(sample.y.size), sample.weights.astype(np.int64))
+    return _plans.with_labels(sample, sample.y[rows], rows)
+
+
+def _class_table(sample: Sample, observed: FloatArray, draws: FloatArray) -> pd.DataFrame:
+    places = [_pseudo_labels.monte_carlo(o, d) for o, d in zip(observed.tolist(), draws.T, strict=True)]
+    pvalues = np.array([q.pvalue for q in places])
+    columns = {
+        "statistic": observed,
+        "expected": [q.mean for q in places],
+        "pvalue": pvalues,
+        "pvalue_holm": _statistics.holm(pvalues),
+    }
+    labels = () if isinstance(sample, BinarySample) else sample.classes
+    return pd.DataFrame(columns, index=pd.Index(labels, name="class"))
+
+
+def _law(
+    function: _plans.Metric,
+    sample: Sample,
+    options: dict[str, Any],
+    n_resamples: int,
+    max_bytes: int,
+    rng: np.random.Generator,
+) -> _Law:
+    """Draw the null law of a statistic in the cheapest exact way."""
+    if function in _plans.BINNED and not options.get("debias", False):
+        return _binned_law(function, sample, options, n_resamples, max_bytes, rng)
+    if function in _plans.LINEAR:
+        matrix = _matrix(sample)
+        labels = [np.full(sample.y.size, k) for k in range(matrix.shape[1])]
+        rows = [_plans.row_values(function, _plans.with_labels(sample, label), options) for label in labels]
+        values = np.stack(rows, axis=1)
+        draws = _pseudo_labels.linear_draws(matrix, values[:, :, None], n_resamples, rng, max_bytes)
+        observed = values[np.arange(sample.y.size), sample.y.astype(np.int64)].mean()
+        return _Law(observed=float(observed), draws=draws[:, 0] / sample.y.size)
+    observed = _plans.evaluate_on(function, sample, None, options)
+    if function is mmce:
+        draws = _kernel_draws(sample, options.get("bandwidth", 0.2), n_resamples, max_bytes, rng)
+        return _Law(observed=observed, draws=draws)
+    with _plans.quiet():
+        draws = np.array(
+            [
+                _plans.evaluate_on(function, _plans.with_labels(sample, labels), None, options)
+                for labels in _drawn_labels(sample, n_resamples, max_bytes, rng)
+            ]
+        )
+    return _Law(observed=observed, draws=draws)
+
+
+def _matrix(sample: Sample) -> FloatArray:
+    """Return the probabilities as a matrix with a column for each label."""
+    return np.stack([1 - sample.p, sample.p], axis=1) if isinstance(sample, BinarySample) else sample.p
+
+
+def _binned_law(
+    function: _plans.Metric,
+    sample: Sample,
+    options: dict[str, Any],
+    n_resamples: int,
+    max_bytes: int,
+    rng: np.random.Generator,
+) -> _Law:
+    c = _plans.cells(function, sample, options)
+    flat = c.index.ravel()
+    count = np.bincount(flat, minlength=c.size).astype(np.float64)
+    difference = np.bincount(flat, weights=(c.outcome - c.score).ravel(), minlength=c.size).astype(np.float64)
+    expected = np.bincount(flat, weights=c.score.ravel(), minlength=c.size)
+    power = 2 if function is squared_ece else 1
+    parts = [c.group == g for g in range(c.index.shape[1])]
+
+    def errors(difference: FloatArray) -> FloatArray:
+        wide = np.broadcast_to(count, difference.shape)
+        return np.stack([binned_error(wide[..., g], difference[..., g], c.norm) for g in parts], axis=-1) ** power
+
+    if len(parts) == 1:
+        draws = errors(_pseudo_labels.bin_counts(c.score[:, 0], flat, c.size, n_resamples, rng) - expected)
+    else:
+        blocks = _pseudo_labels.cell_counts(sample.p, c.index, c.size, n_resamples, rng, max_bytes)
+        draws = np.concatenate([errors(block - expected) for block in blocks])
+    observed = errors(difference)
+    return _Law(
+        observed=float(_resampling.combined(observed, c.combine)),
+        draws=_resampling.combined(draws, c.combine),
+        by_class=(observed, draws) if len(parts) > 1 else None,
+    )
+
+
+def _kernel_draws(
+    sample: Sample, bandwidth: float, n_resamples: int, max_bytes: int, rng: np.random.Generator
+) -> FloatArray:
+    """Draw MMCE: the scores are sorted once, and only residuals change."""
+    r = np.sort(top_score(sample)[1])
+    out = []
+    for labels in _pseudo_labels.label_blocks(r, n_resamples, rng, min(max_bytes, 1 << 24)):
+        e = labels - r
+        square = np.einsum("ij,ij->i", e, e + 2 * decaying_sums(r, e, bandwidth))
+        out.append(np.sqrt(np.maximum(square, 0.0)) / r.size)
+    return np.concatenate(out)
+
+
+def _drawn_labels(sample: Sample, n_resamples: int, max_bytes: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Yield one vector of labels (n,) for each draw."""
+    if isinstance(sample, BinarySample):
+        for block in _pseudo_labels.label_blocks(sample.p, n_resamples, rng, max_bytes):
+            yield from block
+        return
+    top = sample.p.argmax(axis=1)
+    for part in _pseudo_labels.departures(sample.p, n_resamples, rng, max_bytes):
+        order = np.argsort(part.draw, kind="stable")
+        ends = np.searchsorted(part.draw[order], np.arange(part.stop - part.start + 1))
+        for a, b in pairwise(ends):
+            labels = top.copy()
+            labels[part.row[order[a:b]]] = part.label[order[a:b]]
+            yield labels
