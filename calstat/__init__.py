@@ -6,6 +6,7 @@ from calstat._results import CalibrationTest
 from calstat.base import from_json, load
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
 from calstat.comparison import ModelComparison, compare_models
+from calstat.composite import CrossValidatedCalibration, OneVsRest
 from calstat.diagnostics import hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
 from calstat.metrics import (
     accuracy,
@@ -32,6 +33,7 @@ from calstat.metrics import (
     squared_ece,
 )
 from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
+from calstat.nonparametric import HistogramBinning, IsotonicCalibration
 from calstat.penalties import L2, ODIR
 from calstat.transforms import inv_logit, logit
 
@@ -41,10 +43,14 @@ __all__ = [
     "BetaCalibration",
     "BootstrapResult",
     "CalibrationTest",
+    "CrossValidatedCalibration",
     "DirichletCalibration",
+    "HistogramBinning",
+    "IsotonicCalibration",
     "LogisticCalibration",
     "MatrixScaling",
     "ModelComparison",
+    "OneVsRest",
     "PlattScaling",
     "PseudoLabelTest",
     "TemperatureScaling",

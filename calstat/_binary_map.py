@@ -105,6 +105,22 @@ class BinaryMap(CalibrationResults):
     def _map(self, scores: FloatArray) -> FloatArray:
         """Calibrated probabilities (n,) of checked scores (n,)."""
 
+    @abstractmethod
+    def get_prediction(self, new: Any = None) -> Any:
+        """
+        Calibrated probabilities with intervals.
+
+        Parameters
+        ----------
+        new : array_like, Series, DataFrame or dict of columns, optional
+            Scores as in `predict`, one per row. Without it, the rows of the fit.
+
+        Returns
+        -------
+        object
+            `predicted` (n,) holds the probabilities; ``summary_frame(alpha)`` gives their intervals.
+        """
+
     @property
     def event(self) -> Label:
         """The label whose probability is calibrated."""

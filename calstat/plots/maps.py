@@ -36,8 +36,10 @@ def calibration_map(
     band: tuple[ArrayLike, ArrayLike] | None = None,
     points: tuple[ArrayLike, ArrayLike] | None = None,
     histogram: tuple[ArrayLike, ArrayLike] | None = None,
+    others: Sequence[ArrayLike] = (),
     identity: bool = True,
     label: str = "calibration map",
+    others_label: str = "other maps",
     band_label: str = "95% band",
     limits: tuple[float, float] = (0.0, 1.0),
     title: str | None = None,
@@ -58,10 +60,12 @@ def calibration_map(
         Binned data, to see the map against; NaN is left out.
     histogram : (edges, counts), optional
         Histogram of the scores for the strip below.
+    others : sequence of arrays of shape (M,), optional
+        Further maps at `x`, drawn as thin lines: those of folds or of resamples.
     identity : bool, default True
         Whether `x` is a probability, so that the axes are a unit square with the identity map as its diagonal. With
         False the x axis runs over the range of `x`.
-    label, band_label : str
+    label, others_label, band_label : str
         Legend texts.
     limits : tuple of float, default (0, 1)
         Range of both axes when `identity` holds.
@@ -95,6 +99,9 @@ def calibration_map(
         ax.set(xlim=(grid[0], grid[-1]), ylim=(-0.015, 1.015))
     tidy(ax)
     ax.plot(grid, floats(y), color=BLUE, lw=1.8 * scale, label=label, zorder=3.0)
+    for number, other in enumerate(others):
+        name = None if number else others_label
+        ax.plot(grid, floats(other), color=GREY, lw=0.8 * scale, alpha=0.8, label=name, zorder=2.5)
     if band is not None:
         low, high = (floats(end) for end in band)
         ax.fill_between(grid, low, high, color=BLUE, alpha=0.2, lw=0.0, label=band_label, zorder=2.0)
