@@ -21,7 +21,7 @@ from calstat.exceptions import DataWarning
 from calstat.likelihood import LikelihoodResults
 from calstat.nonparametric_results import NonparametricResults
 from calstat.plots import calibration_map
-from calstat.plots._style import new_panels
+from calstat.plots._style import font_size, new_panels, scale_of
 
 _GRID = 201
 _UNIFORM = "got probability 0 from the map of every class, and the uniform distribution in its place"
@@ -297,8 +297,9 @@ class OneVsRestResults(CalibrationResults, kind="OneVsRest"):
             grid, unit = curve_grid(limits)
             y = np.asarray(part.predict(grid))
             calibration_map(grid, y, identity=unit, title=str(label), xlabel="", ylabel="", ax=ax)
-        figure.supxlabel("Score of the class")
-        figure.supylabel("Calibrated probability")
+        size = font_size(panels[0]) / scale_of(panels[0])
+        figure.supxlabel("Score of the class", fontsize=size)
+        figure.supylabel("Calibrated probability", fontsize=size)
         return figure
 
     def _state(self) -> dict[str, Any]:
