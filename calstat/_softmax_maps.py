@@ -13,6 +13,7 @@ from calstat._softmax import (
     FullDesign,
     QuadraticPenalty,
     VectorDesign,
+    evaluate,
     probabilities_of,
     represent,
     representative,
@@ -163,7 +164,8 @@ def fit_map(
     if form.kind == "TemperatureScaling":
         return _temperature(form, design, features, codes, weights)
     null = null_directions(design, penalty, rtol) if null is None else null
-    start = form.identity(len(features)) if start is None else start
+    if start is None:
+        start = _start(design, penalty, form.identity(len(features)), null)
     found = minimize(design, penalty, start, null=null)
     return MapFit(
         theta=found.theta,
@@ -178,6 +180,22 @@ def fit_map(
         null=null,
         bound=None,
     )
+
+
+def _start(
+    design: Design, penalty: QuadraticPenalty | None, identity: FloatArray, null: FloatArray
+) -> FloatArray:
+    """The identity map, or constant probabilities where these fit better: far-off logits leave no slope to follow."""
+    counts = np.bincount(design.codes, weights=design.weights, minlength=design.n_classes)
+    constant = np.zeros_like(identity)
+    constant[:, -1] = np.log((counts + 0.5) / (counts.sum() + 0.5 * counts.size))
+    if isinstance(design, VectorDesign) and design.slopes == "fixed":
+        centre = design.features.mean(axis=1)
+        constant = np.column_stack([identity[:, 0], constant[:, 1] - centre])
+    # What is not determined stays where the identity has it.
+    constant = constant + design.push(null @ (null.T @ design.free(identity - constant)))
+    losses = [evaluate(design, penalty, theta).objective for theta in (identity, constant)]
+    return identity if losses[0] <= losses[1] else constant
 
 
 def _temperature(

@@ -14,6 +14,7 @@ from calstat._softmax_solver import null_directions
 from calstat._typing import FloatArray, IntArray
 
 Candidates = Sequence[QuadraticPenalty | None]
+_LARGEST_LOSS = -float(np.log(1e-15))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,10 +91,11 @@ def _null(
 
 
 def _losses(form: SoftmaxMap, fit: MapFit, features: FloatArray, codes: IntArray) -> FloatArray:
-    """Negative log-likelihood (m,) of held-out rows."""
+    """Negative log-likelihood (m,) of held-out rows, probabilities not below 1e-15 as in the log-loss metric."""
     eta = form.design(features, codes, None).logits(fit.theta, slice(0, codes.size))
     eta -= eta.max(axis=0)
-    return np.asarray(np.log(np.exp(eta).sum(axis=0)) - eta[codes, np.arange(codes.size)])
+    losses = np.log(np.exp(eta).sum(axis=0)) - eta[codes, np.arange(codes.size)]
+    return np.minimum(losses, _LARGEST_LOSS)
 
 
 def selected_gain(

@@ -337,8 +337,8 @@ class _Temperature:
         self._logits = logits - logits.max(axis=0)
         self._weights = weights
         self._own = self._logits[codes, np.arange(codes.size)]
-        self.separated = bool((self._own >= 0.0).all())
         self.flat = not self._logits.any()
+        self.separated = not self.flat and bool((self._own >= 0.0).all())
 
     def derivatives(self, inverse: float, stop: int | None = None) -> tuple[float, float, float]:
         """Mean loss, slope and curvature in the inverse temperature, of the first `stop` rows if given."""

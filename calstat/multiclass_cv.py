@@ -48,6 +48,8 @@ class FullModel(SoftmaxModel[F]):
         """
         Choose the penalty by cross-validated log-loss, and fit with it to all rows.
 
+        Held-out probabilities below 1e-15 count as 1e-15, as in `log_loss`.
+
         Parameters
         ----------
         penalties : sequence of penalties, or {"odir", "l2", "probcal"}, optional

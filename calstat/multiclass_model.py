@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Generic, Literal, TypeVar
 import numpy as np
 import pandas as pd
 
-from calstat._data import ModelData
+from calstat._data import ModelData, ScoreReader
 from calstat._softmax import Design, QuadraticPenalty, evaluate
 from calstat._softmax_inference import free_covariance, information_at
 from calstat._softmax_maps import FULL, MapFit, SoftmaxMap, fit_map
@@ -160,7 +160,7 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
                 formula=self.formula,
                 notes=self._notes,
             ),
-            reader=self._data.reader,
+            reader=self._reader(),
             outcome=self.outcome,
             data=MulticlassData(
                 scores=self._scores,
@@ -172,6 +172,11 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
             ),
         )
         return results, fit
+
+    def _reader(self) -> ScoreReader:
+        """How scores are found in new data: of bare arrays, columns carry the names of the classes."""
+        given = self._data.reader
+        return given if self._binary or len(given.names) == len(self._classes) else ScoreReader(names=self._classes)
 
     def _inference(
         self, design: Design, fit: MapFit, kind: str, groups: IntArray | None, cov: bool | None

@@ -148,6 +148,14 @@ class SoftmaxResults(LikelihoodResults):
         p[present] = self._probabilities(scores)
         return self._restore(given, p)
 
+    def _read_new(self, new: Any, *, two_columns: bool = False) -> NewScores:
+        names = self._reader.names
+        # A fit that saw bare arrays can read a table with other names by position only.
+        unknown = isinstance(new, pd.DataFrame) and names == self.classes and not set(names) <= set(new.columns)
+        if unknown and new.shape[1] == len(names):
+            new = new.set_axis(list(names), axis=1)
+        return super()._read_new(new, two_columns=two_columns)
+
     def _restore(self, given: NewScores, p: FloatArray) -> Any:
         if self._description.binary and given.values.shape[1] == 1:
             return given.restore(p[:, 1], self.outcome)
