@@ -82,7 +82,7 @@ def _read_parquet(stream: BinaryIO, shown: str, columns: Sequence[str] | None) -
     except ValueError as error:  # pyarrow's ArrowInvalid is a ValueError
         raise FileError(f"{shown} cannot be read as Parquet: {_reason(error)}.") from error
     table.columns = table.columns.map(str)
-    return _select(table, columns, shown)
+    return select_columns(table, columns, shown)
 
 
 def _read_csv(stream: BinaryIO, shown: str, columns: Sequence[str] | None, sep: str) -> pd.DataFrame:
@@ -99,10 +99,10 @@ def _read_csv(stream: BinaryIO, shown: str, columns: Sequence[str] | None, sep: 
         raise FileError(f"{shown} has rows with more fields than it has column names.") from error
     except pd.errors.ParserError as error:
         raise FileError(f"{shown} is not a table: {_reason(error)}.") from error
-    return _select(table, columns, shown)
+    return select_columns(table, columns, shown)
 
 
-def _select(table: pd.DataFrame, wanted: Sequence[str] | None, shown: str) -> pd.DataFrame:
+def select_columns(table: pd.DataFrame, wanted: Sequence[str] | None, shown: str) -> pd.DataFrame:
     """Keep the wanted columns; name the first that is missing, the likeliest one meant, and those present."""
     if wanted is None:
         return table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.metadata import version as installed_version
+from pathlib import Path
 
 project = "calstat"
 author = "The calstat developers"
@@ -12,7 +13,7 @@ version = release = installed_version("calstat")
 
 root_doc = "docs/index"
 include_patterns = ["docs/**", "vignettes/*.py"]
-exclude_patterns = ["docs/_build/**", "docs/scripts/**", "docs/conf.py", "docs/api/generated/README*"]
+exclude_patterns = ["docs/_build/**", "docs/scripts/**", "docs/_templates/**", "docs/conf.py"]
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -25,6 +26,7 @@ extensions = [
 source_suffix = {".rst": "restructuredtext", ".md": "myst-nb", ".py": "myst-nb"}
 
 autosummary_generate = True
+templates_path = [str(Path(__file__).parent / "_templates")]  # autosummary looks from the source root
 autodoc_typehints = "none"  # numpydoc's "Parameters" sections say it
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False

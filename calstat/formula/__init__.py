@@ -1,0 +1,1 @@
+"""The calibration maps as lower-case functions of a formula and a table."""
