@@ -128,12 +128,9 @@ def equal_freq_edges(p: FloatArray, bins: int, weights: FloatArray | None = None
             w = w * (w.size / w.sum())
         cumulated = np.cumsum(w)
         total = float(np.round(cumulated[-1]))
-    position = (total + 1 / 3) * (np.arange(1, bins) / bins) + 1 / 3
-    # As R does: a position that is a whole number but for rounding takes that order statistic alone.
-    fuzz = 4 * np.finfo(float).eps
-    rank = np.floor(position + fuzz)
-    share = position - rank
-    share[np.abs(share) < fuzz] = 0.0
+    # The position (total + 1/3) j / bins + 1/3 in whole numbers: rounding would push a row on an edge out of its bin.
+    rank, rest = np.divmod((3 * int(total) + 1) * np.arange(1, bins) + bins, 3 * bins)
+    share = rest / (3 * bins)
     low, high = (_order_statistic(ordered, cumulated, np.clip(r, 1, total)) for r in (rank, rank + 1))
     inner = np.where((share == 0) | (low == high), low, (1 - share) * low + share * high)
     return np.unique(np.concatenate(([0.0], inner, [1.0])))
