@@ -2,12 +2,13 @@
 
 from calstat import datasets, exceptions, metrics, plots
 from calstat._inference_results import BootstrapResult, PseudoLabelTest
+from calstat._report import CalibrationReport, report
 from calstat._results import CalibrationTest
 from calstat.base import from_json, load
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
 from calstat.comparison import ModelComparison, compare_models
 from calstat.composite import CrossValidatedCalibration, OneVsRest
-from calstat.diagnostics import hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
+from calstat.diagnostics import calibration_belt, hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
 from calstat.metrics import (
     accuracy,
     ace,
@@ -35,6 +36,7 @@ from calstat.metrics import (
 from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
 from calstat.nonparametric import HistogramBinning, IsotonicCalibration
 from calstat.penalties import L2, ODIR
+from calstat.reliability import reliability_diagram
 from calstat.transforms import inv_logit, logit
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "ODIR",
     "BetaCalibration",
     "BootstrapResult",
+    "CalibrationReport",
     "CalibrationTest",
     "CrossValidatedCalibration",
     "DirichletCalibration",
@@ -60,6 +63,7 @@ __all__ = [
     "adjust_prevalence",
     "bootstrap",
     "brier_score",
+    "calibration_belt",
     "calibration_curve",
     "classwise_ece",
     "compare_models",
@@ -84,7 +88,9 @@ __all__ = [
     "plots",
     "pseudo_label_test",
     "recalibration_test",
+    "reliability_diagram",
     "reliability_table",
+    "report",
     "score_decomposition",
     "smooth_ece",
     "spiegelhalter",

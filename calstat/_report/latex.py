@@ -1,0 +1,65 @@
+"""LaTeX from headings, sentences and tables, with every special character escaped; it needs the package booktabs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from calstat._report.layout import Table
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "²": r"\textsuperscript{2}",
+    "…": r"\ldots{}",
+}
+
+
+def escape(text: str) -> str:
+    """Escape what LaTeX would read as a command."""
+    return "".join(_SPECIAL.get(letter, letter) for letter in text)
+
+
+def table_latex(table: Table) -> str:
+    """Return a heading and the table."""
+    # A first column of names, right-aligned numbers, and paragraphs for words, which may be long.
+    columns = "".join("p{0.3\\textwidth}" if name in table.text else "r" for name in table.headers)
+    lines = [
+        " & ".join(["", *map(escape, table.headers)]),
+        *(" & ".join(map(escape, (stub, *row))) for stub, row in zip(table.stubs, table.rows, strict=True)),
+    ]
+    head, *body = (rf"{line} \\" for line in lines)
+    return "\n".join(
+        [rf"\paragraph{{{escape(table.title)}}}\mbox{{}}", "", rf"\begin{{tabular}}{{l{columns}}}", r"\toprule", head,
+         r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
+    )  # fmt: skip
+
+
+def pairs_latex(title: str, entries: Sequence[tuple[str, str]]) -> str:
+    """Return a heading and a table of names and values."""
+    body = [rf"{escape(name)} & {escape(value)} \\" for name, value in entries]
+    return "\n".join(
+        [rf"\paragraph{{{escape(title)}}}\mbox{{}}", "", r"\begin{tabular}{ll}", r"\toprule", *body, r"\bottomrule",
+         r"\end{tabular}", ""]
+    )  # fmt: skip
+
+
+def list_latex(title: str, sentences: Sequence[str], *, numbered: bool = False) -> str:
+    """Return a heading and a list of sentences."""
+    kind = "enumerate" if numbered else "itemize"
+    items = [rf"\item {escape(sentence)}" for sentence in sentences]
+    heading = rf"\paragraph{{{escape(title)}}}\mbox{{}}"
+    return "\n".join([heading, rf"\begin{{{kind}}}", *items, rf"\end{{{kind}}}", ""])
+
+
+__all__ = ["escape", "list_latex", "pairs_latex", "table_latex"]

@@ -1,0 +1,364 @@
+"""Reliability diagrams of data: computed with the metrics, drawn with the pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from calstat import plots
+from calstat._binning import Strategy, assign_bins, bin_edges
+from calstat._pav import pav
+from calstat._pseudo_labels import bin_counts, poisson_binomial
+from calstat._results import format_pvalue
+from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
+from calstat._validation import (
+    MetricType,
+    MulticlassSample,
+    check_alpha,
+    check_choice,
+    check_count,
+    check_rng,
+)
+from calstat.exceptions import InputError
+from calstat.metrics import bootstrap, ece, pseudo_label_test, reliability_table
+from calstat.metrics._common import Edges, read_sample, tables, views
+
+Curve: TypeAlias = Literal["corp"] | None
+Band: TypeAlias = Literal["consistency"] | None
+Limits: TypeAlias = Literal["wilson", "jeffreys"] | None
+
+_MOST_PANELS = 20
+_WORST = 11
+_DRAWS = 500
+# Ranks that keep a place of their own in the simulated band: the ends of a fit depend on few rows.
+_OWN = 100
+_GROUPS = 800
+_NICE = np.array([0.01, 0.02, 0.025, 0.05, 0.1, 0.2, 0.25, 0.5])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What a diagram is to show: the options of `reliability_diagram` once they are checked."""
+
+    bins: Edges
+    strategy: Strategy
+    ci_method: Limits
+    band: Band
+    curve: Curve
+    alpha: float
+    n_resamples: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReliabilityPanel:
+    """The numbers that one reliability diagram shows; the arguments of `calstat.plots.reliability`.
+
+    Arrays of shape (B,) for the bins, of other lengths for the curve, the bands and the histogram.
+    """
+
+    mean_p: FloatArray
+    mean_y: FloatArray
+    count: FloatArray
+    interval: tuple[FloatArray, FloatArray] | None
+    consistency: tuple[FloatArray, FloatArray, FloatArray] | None
+    curve: tuple[FloatArray, FloatArray] | None
+    histogram: tuple[FloatArray, FloatArray]
+    labels: dict[str, str]
+    limits: tuple[float, float]
+    title: str
+
+    def draw(self, ax: Any = None, **texts: Any) -> Any:
+        """Draw the diagram on `ax`, or on a new figure; `texts` are labels of the axes."""
+        return plots.reliability(**self.arguments(), **texts, ax=ax)
+
+    def arguments(self) -> dict[str, Any]:
+        """Return the fields by name."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassPanels:
+    """The diagrams of the classes that are shown, the names of all classes (K,), and their errors (K,)."""
+
+    panels: tuple[ReliabilityPanel, ...]
+    names: tuple[Label, ...]
+    errors: FloatArray
+    title: str
+
+    def draw(self) -> Any:
+        """Draw the panels on a new figure, with the errors by rank where some classes have no panel."""
+        summary = None if len(self.panels) == len(self.names) else (self.names, self.errors)
+        return plots.reliability_panels([panel.arguments() for panel in self.panels], summary=summary, title=self.title)
+
+
+def reliability_diagram(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    bins: Edges = 10,
+    strategy: Strategy = "equal_width",
+    type: MetricType | None = None,  # noqa: A002  the name that every metric uses
+    freq_weights: ArrayLike | None = None,
+    event: Label | None = None,
+    classes: Sequence[Label] | None = None,
+    ci_method: Limits = "wilson",
+    band: Band = "consistency",
+    curve: Curve = "corp",
+    alpha: float = 0.05,
+    n_resamples: int = 999,
+    rng: RNGLike = None,
+    ax: Any = None,
+) -> Any:
+    r"""
+    Reliability diagram: observed frequencies against predicted probabilities, with what is known of their errors.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        Outcomes.
+    p : array_like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Probabilities of the event, or one column for each class.
+    bins : int or array_like of shape (B + 1,), default 10
+        Number of bins, or their edges from 0 to 1. Empty bins are not drawn.
+    strategy : {"equal_width", "equal_freq"}, default "equal_width"
+        Edges j / bins, or quantiles of type 8.
+    type : {"classwise", "confidence"}, optional
+        Needed for a matrix. "classwise" gives a panel for each class, up to 20; with more classes, the 11 with the
+        largest errors and the errors of all by rank. "confidence" compares the top label's probability with
+        its being right.
+    freq_weights : array_like of shape (n,), optional
+        Weight k counts as k copies of the row. With weights that are not whole numbers there are no intervals, no band
+        and no p-value: such weights do not tell how many rows there were.
+    event : label, optional
+        The outcome that `p` is the probability of; needed for strings.
+    classes : sequence of K labels, optional
+        The class of each column of a matrix.
+    ci_method : {"wilson", "jeffreys", None}, default "wilson"
+        Interval of each bin's frequency, as in `reliability_table`.
+    band : {"consistency", None}, default "consistency"
+        The grey band: where the curve would lie pointwise, with probability 1 - alpha, if the labels were draws
+        from `p`; without a curve, where the frequency of each bin would.
+    curve : {"corp", None}, default "corp"
+        "corp": the isotonic fit of the outcomes, which needs no bins.
+    alpha : float, default 0.05
+        One minus the confidence level of intervals and band.
+    n_resamples : int, default 999
+        Draws for the interval and the p-value in the title.
+    rng : None, int or numpy.random.Generator
+        Source of randomness of the band, the interval and the p-value.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure is made when it is None. Panels by class make their own figure.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The axes end at a round number above the largest prediction if all are small, so that rare events
+        can be seen.
+
+    Raises
+    ------
+    InputError
+        If an argument is not as described, or `ax` is given for panels by class.
+
+    Notes
+    -----
+    The consistency band of the isotonic curve comes from 500 draws of labels; above 1000 rows, neighbouring rows are
+    fitted together in 1000 groups, of one row each at either end. The band of the bins is that of their
+    Poisson-binomial law.
+
+    References
+    ----------
+    Dimitriadis, T., Gneiting, T. and Jordan, A. I. (2021). Stable reliability diagrams for probabilistic classifiers.
+    PNAS 118(8). https://doi.org/10.1073/pnas.2016191118
+
+    Bröcker, J. and Smith, L. A. (2007). Increasing the reliability of reliability diagrams. Weather and
+    Forecasting 22. https://doi.org/10.1175/WAF993.1
+
+    Examples
+    --------
+    >>> import calstat as cs
+    >>> df = cs.datasets.load_heart_disease()
+    >>> figure = cs.reliability_diagram(df["disease"], df["p_naive_bayes"], rng=1)
+    >>> figure.axes[0].get_title(loc="left").splitlines()[0]
+    'ECE 0.1...'
+
+    Points below the diagonal at the right and above it at the left belong to predictions that are too extreme.
+    """
+    check_choice("ci_method", ci_method, ("wilson", "jeffreys", None))
+    check_choice("band", band, ("consistency", None))
+    check_choice("curve", curve, ("corp", None))
+    look = Look(
+        bins=bins,
+        strategy=strategy,
+        ci_method=ci_method,
+        band=band,
+        curve=curve,
+        alpha=check_alpha(alpha),
+        n_resamples=check_count("n_resamples", n_resamples),
+    )
+    generator = check_rng(rng)
+    sample = read_sample(y, p, type, freq_weights, event, classes)
+    if isinstance(sample, MulticlassSample) and type == "classwise":
+        if ax is not None:
+            raise InputError("`ax` holds one diagram; `type`='classwise' has one for each class. Leave `ax` out.")
+        reading = {"type": "classwise", "classes": range(len(sample.classes))}
+        title = _title("Classwise ECE", sample.y, sample.p, sample.weights, look, generator, **reading)
+        return class_panels(sample, look, generator, title).draw()
+    ((outcome, score),) = views(sample, type)
+    title = _title("ECE", outcome, score, sample.weights, look, generator, event=1.0)
+    panel = binary_panel(outcome, score, sample.weights, look, generator, title)
+    texts = {} if type is None else {"xlabel": "Confidence", "ylabel": "Accuracy"}
+    return panel.draw(ax, **texts)
+
+
+def binary_panel(
+    y: FloatArray,
+    p: FloatArray,
+    weights: FloatArray | None,
+    look: Look,
+    rng: np.random.Generator,
+    title: str,
+    upper: float | None = None,
+) -> ReliabilityPanel:
+    """Compute the diagram of outcomes (n,) of 0.0 and 1.0 and their probabilities (n,), on axes up to `upper`."""
+    table = reliability_table(
+        y,
+        p,
+        bins=look.bins,
+        strategy=look.strategy,
+        ci_method=look.ci_method or "wilson",
+        alpha=look.alpha,
+        freq_weights=weights,
+        event=1.0,
+    )
+    mean_p, mean_y, count = (table[name].to_numpy() for name in ("mean_p", "mean_y", "count"))
+    ends = (table["ci_low"].to_numpy(), table["ci_high"].to_numpy())
+    limits = (0.0, _upper_limit(p, mean_y) if upper is None else upper)
+    counts, edges = np.histogram(p, bins=50, range=limits, weights=weights)
+    curve = None
+    if look.curve == "corp":
+        fit = pav(y, p, weights)
+        curve = (fit.thresholds, fit.values)
+    level = f"{100 * (1 - look.alpha):g}%"
+    labels = {
+        "points": f"bins, {level} interval" if look.ci_method else "bins",
+        "curve": "isotonic curve",
+        "consistency": f"{level} range if calibrated",
+    }
+    return ReliabilityPanel(
+        mean_p=mean_p,
+        mean_y=mean_y,
+        count=count,
+        interval=None if look.ci_method is None else ends,
+        consistency=_consistency(p, weights, look, rng),
+        curve=curve,
+        histogram=(edges, counts.astype(np.float64)),
+        labels=labels,
+        limits=limits,
+        title=title,
+    )
+
+
+def _upper_limit(p: FloatArray, mean_y: FloatArray) -> float:
+    """Return a round number above all predictions and frequencies, 1 unless all are below one half."""
+    highest = max(float(p.max()), float(np.nanmax(mean_y)))
+    fitting = _NICE[highest <= _NICE]
+    return float(fitting[0]) if fitting.size else 1.0
+
+
+def _consistency(
+    p: FloatArray, weights: FloatArray | None, look: Look, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+    """Return places and limits of the band in which the curve, or the bins, would lie under calibration."""
+    if look.band is None or not whole(weights):
+        return None
+    rows = np.sort(p if weights is None else np.repeat(p, weights.astype(np.int64)))
+    if look.curve is None:
+        return _bin_band(rows, bin_edges(rows, look.bins, look.strategy), look.alpha)
+    return _curve_band(rows, look.alpha, rng)
+
+
+def _bin_band(p: FloatArray, edges: FloatArray, alpha: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return a step for each bin: the quantiles of its frequency when labels are draws from p (n,), sorted."""
+    index = assign_bins(p, edges)
+    limits = np.full((2, edges.size - 1), np.nan)
+    for b in np.unique(index):
+        rows = p[index == b]
+        first, law = poisson_binomial(rows)
+        places = np.searchsorted(np.cumsum(law), [alpha / 2, 1 - alpha / 2])
+        limits[:, b] = (first + places) / rows.size
+    steps = np.repeat(edges, 2)[1:-1]
+    return steps, np.repeat(limits[0], 2), np.repeat(limits[1], 2)
+
+
+def _curve_band(p: FloatArray, alpha: float, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return pointwise quantiles of the isotonic fit when labels are draws from p (n,), sorted."""
+    n = p.size
+    ranks = np.arange(n)
+    if n > _GROUPS + 2 * _OWN:
+        ranks = np.unique(
+            np.concatenate((ranks[:_OWN], ranks[-_OWN:], np.linspace(_OWN, n - _OWN, _GROUPS).astype(np.int64)))
+        )
+    # A group starts at the first row of its score, so that ties stay together.
+    starts = np.unique(np.searchsorted(p, p[ranks], side="left"))
+    count = np.diff(starts, append=n).astype(np.float64)
+    index = np.repeat(np.arange(starts.size), count.astype(np.int64))
+    draws = bin_counts(p, index, starts.size, _DRAWS, rng) / count
+    fits = np.stack([isotonic_regression(draw, weights=count).x for draw in draws])
+    low, high = np.quantile(fits, [alpha / 2, 1 - alpha / 2], axis=0)
+    return np.add.reduceat(p, starts) / count, low, high
+
+
+def _title(
+    name: str,
+    y: Any,
+    p: FloatArray,
+    weights: FloatArray | None,
+    look: Look,
+    rng: np.random.Generator,
+    **reading: Any,
+) -> str:
+    """Write the calibration error with its interval and the p-value of its pseudo-label test."""
+    options: dict[str, Any] = {"bins": look.bins, "strategy": look.strategy, "freq_weights": weights} | reading
+    if not whole(weights):
+        return f"{name} {ece(y, p, **options):.3f}"
+    drawn: dict[str, Any] = {"n_resamples": look.n_resamples, "rng": rng}
+    result = bootstrap(ece, y, p, **drawn, **options)
+    test = pseudo_label_test(y, p, statistic="ece", **drawn, **options)
+    return error_title(name, result.estimate, result.conf_int(look.alpha), test.pvalue, look.alpha)
+
+
+def error_title(name: str, estimate: float, limits: Sequence[float], pvalue: float, alpha: float) -> str:
+    """Write an error, its interval where there is one, and its p-value as the title of a diagram."""
+    low, high = limits
+    known = bool(np.isfinite([low, high]).all())
+    interval = f" ({100 * (1 - alpha):g}% interval {low:.3f} to {high:.3f})" if known else ""
+    p = format_pvalue(pvalue)
+    return f"{name} {estimate:.3f}{interval}\np {p if p.startswith('<') else f'= {p}'} (H0: calibrated)"
+
+
+def class_panels(sample: MulticlassSample, look: Look, rng: np.random.Generator, title: str) -> ClassPanels:
+    """Compute a diagram for each class, or for those with the largest errors."""
+    names = sample.classes
+    errors = np.array([table.error(1) for table in tables(sample, "classwise", look.bins, look.strategy)])
+    shown = np.arange(errors.size) if errors.size <= _MOST_PANELS else np.argsort(-errors, kind="stable")[:_WORST]
+    pairs = views(sample, "classwise")
+    panels = tuple(
+        binary_panel(*pairs[int(k)], sample.weights, look, rng, f"{names[k]}: ECE {errors[k]:.3f}", upper=1.0)
+        for k in shown
+    )
+    if shown.size < errors.size:
+        title += f"; the {_WORST} classes of {errors.size} with the largest ECE"
+    return ClassPanels(panels=panels, names=names, errors=errors, title=title)
+
+
+def whole(weights: FloatArray | None) -> bool:
+    """Tell whether weights count copies of rows."""
+    return weights is None or bool(np.all(weights == np.floor(weights)))
+
+
+__all__ = ["reliability_diagram"]

@@ -1,0 +1,236 @@
+"""Reliability diagrams: the numbers shown are those of the tables, the bands are those of draws from p."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+from matplotlib.figure import Figure
+from scipy import stats
+
+from calstat import reliability
+from calstat._pav import pav
+from calstat.exceptions import InputError
+from calstat.metrics import classwise_ece, confidence_ece, ece, reliability_table
+from calstat.reliability import reliability_diagram
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(4)
+    p = rng.beta(0.8, 1.2, 400)
+    return (rng.random(400) < p**1.3).astype(int), p
+
+
+@pytest.fixture
+def multiclass():
+    rng = np.random.default_rng(7)
+    P = rng.dirichlet([1.0, 0.7, 0.5, 0.9], 600)
+    y = (P.cumsum(axis=1) > rng.random((600, 1))).argmax(axis=1)
+    return np.array(["ant", "bee", "cat", "dog"])[y], P
+
+
+def look(**options):
+    defaults = {
+        "bins": 10, "strategy": "equal_width", "ci_method": "wilson", "band": "consistency", "curve": "corp",
+        "alpha": 0.05, "n_resamples": 99,
+    }  # fmt: skip
+    return reliability.Look(**(defaults | options))
+
+
+def points_of(ax):
+    return ax.collections[-1].get_offsets()
+
+
+def title_of(ax):
+    return ax.get_title(loc="left")
+
+
+class TestBinary:
+    @pytest.mark.parametrize("options", [{}, {"bins": 7}, {"strategy": "equal_freq"}, {"bins": [0.0, 0.3, 1.0]}])
+    def test_points_and_bars_are_the_reliability_table(self, data, options):
+        ax = reliability_diagram(*data, n_resamples=49, rng=1, **options).axes[0]
+        table = reliability_table(*data, **options).dropna()
+        np.testing.assert_array_equal(points_of(ax), table[["mean_p", "mean_y"]])
+        bars = np.array([segment[:, 1] for segment in ax.collections[-2].get_segments()])
+        np.testing.assert_array_equal(bars, table[["ci_low", "ci_high"]])
+
+    def test_title_holds_the_error_and_its_p_value(self, data):
+        ax = reliability_diagram(*data, n_resamples=99, rng=1).axes[0]
+        assert title_of(ax).startswith(f"ECE {ece(*data):.3f} (95% interval 0.")
+        assert "H0: calibrated" in title_of(ax)
+
+    def test_curve_is_the_isotonic_fit(self, data):
+        y, p = data
+        ax = reliability_diagram(y, p, n_resamples=49, rng=1).axes[0]
+        fit = pav(y, p)
+        np.testing.assert_array_equal(ax.lines[1].get_xydata(), np.column_stack((fit.thresholds, fit.values)))
+
+    def test_jeffreys_interval_on_request_and_none_on_request(self, data):
+        ax = reliability_diagram(*data, ci_method="jeffreys", n_resamples=49, rng=1).axes[0]
+        bars = np.array([segment[:, 1] for segment in ax.collections[-2].get_segments()])
+        table = reliability_table(*data, ci_method="jeffreys").dropna()
+        np.testing.assert_array_equal(bars, table[["ci_low", "ci_high"]])
+        plain = reliability_diagram(*data, ci_method=None, band=None, curve=None, n_resamples=49, rng=1).axes[0]
+        assert len(plain.collections) == 1
+        assert len(plain.lines) == 1
+
+    def test_strip_counts_all_rows(self, data):
+        ax = reliability_diagram(*data, n_resamples=49, rng=1).axes[0]
+        assert sum(patch.get_height() for patch in ax.child_axes[0].patches) == 400
+
+    def test_axes_end_above_the_largest_prediction_of_a_rare_event(self):
+        rng = np.random.default_rng(0)
+        p = rng.uniform(0.001, 0.03, 2000)
+        y = rng.random(2000) < p
+        ax = reliability_diagram(y, p, bins=5, strategy="equal_freq", n_resamples=49, rng=1).axes[0]
+        assert ax.get_xlim() == ax.get_ylim()
+        assert ax.get_xlim()[1] == pytest.approx(0.05, rel=0.02)
+
+    def test_given_axes_are_used(self, data):
+        figure, (left, right) = plt.subplots(1, 2)
+        assert reliability_diagram(*data, n_resamples=49, rng=1, ax=right) is figure
+        assert not left.has_data()
+
+    def test_the_same_seed_gives_the_same_picture(self, data):
+        shapes = [
+            reliability_diagram(*data, n_resamples=49, rng=3).axes[0].collections[0].get_paths()[0].vertices
+            for _ in range(2)
+        ]
+        np.testing.assert_array_equal(*shapes)
+
+    def test_weights_are_repetitions(self, data):
+        y, p = data
+        w = np.arange(400) % 3
+        weighted = reliability_diagram(y, p, freq_weights=w, n_resamples=49, rng=3).axes[0]
+        repeated = reliability_diagram(np.repeat(y, w), np.repeat(p, w), n_resamples=49, rng=3).axes[0]
+        np.testing.assert_allclose(points_of(weighted), points_of(repeated))
+        assert title_of(weighted)[:9] == title_of(repeated)[:9]
+        first, second = (
+            reliability.binary_panel(*sample, look(), np.random.default_rng(3), "")
+            for sample in (
+                (y.astype(float), p, w.astype(float)),
+                (np.repeat(y, w).astype(float), np.repeat(p, w), None),
+            )
+        )
+        np.testing.assert_allclose(first.consistency, second.consistency)
+        np.testing.assert_allclose(first.curve, second.curve)
+        np.testing.assert_allclose(first.interval, second.interval)
+
+    def test_other_weights_show_no_uncertainty(self, data):
+        w = np.full(400, 0.5)
+        ax = reliability_diagram(*data, freq_weights=w).axes[0]
+        assert title_of(ax) == f"ECE {ece(*data):.3f}"
+        assert not any(len(segment) for segment in ax.collections[0].get_segments())
+
+    def test_labels_and_series(self, data):
+        y, p = data
+        words = pd.Series(np.where(y == 1, "ill", "well"))
+        ax = reliability_diagram(words, pd.Series(p), event="ill", n_resamples=49, rng=1).axes[0]
+        np.testing.assert_array_equal(points_of(ax), reliability_table(y, p).dropna()[["mean_p", "mean_y"]])
+
+    def test_one_outcome_only(self):
+        figure = reliability_diagram([0, 0, 0], [0.1, 0.2, 0.6], event=1, n_resamples=49, rng=1)
+        np.testing.assert_array_equal(points_of(figure.axes[0])[:, 1], 0.0)
+
+    @pytest.mark.parametrize("name", ["curve", "band", "ci_method"])
+    def test_unknown_choices_are_named(self, data, name):
+        with pytest.raises(InputError, match=f"`{name}`"):
+            reliability_diagram(*data, **{name: "nonsense"})
+
+
+class TestBands:
+    def test_curve_band_holds_the_quantiles_of_isotonic_fits_of_drawn_labels(self):
+        p = np.sort(np.random.default_rng(1).beta(1.0, 1.0, 120))
+        places, low, high = reliability._curve_band(p, 0.1, np.random.default_rng(2))
+        np.testing.assert_allclose(places, p)
+        rng = np.random.default_rng(3)
+        fits = np.array([pav((rng.random(120) < p).astype(float), p).predict(p) for _ in range(2000)])
+        # Both are quantiles of a few hundred draws of a law that lies on few values: the levels that they
+        # reach among the other draws are compared.
+        assert np.abs((fits <= high + 1e-12).mean(axis=0) - 0.95).mean() < 0.03
+        assert np.abs((fits < low - 1e-12).mean(axis=0) - 0.05).mean() < 0.05
+
+    def test_curve_band_of_many_rows_is_close_to_that_of_single_rows(self, monkeypatch):
+        p = np.sort(np.random.default_rng(5).beta(1.0, 2.0, 3000))
+        coarse = reliability._curve_band(p, 0.05, np.random.default_rng(6))
+        monkeypatch.setattr(reliability, "_GROUPS", 10_000)
+        fine = reliability._curve_band(p, 0.05, np.random.default_rng(7))
+        assert coarse[0].size < 1001 < fine[0].size == 3000
+        inner = (p > 0.02) & (p < 0.8)
+        for side in (1, 2):
+            at = np.interp(p[inner], coarse[0], coarse[side])
+            # Standard error of a 2.5% quantile of 500 draws: about 0.012 here.
+            assert np.abs(at - fine[side][inner]).mean() < 0.01
+
+    def test_ties_share_a_place(self):
+        p = np.repeat([0.2, 0.4, 0.9], [500, 700, 3])
+        places, low, high = reliability._curve_band(p, 0.05, np.random.default_rng(1))
+        np.testing.assert_allclose(places, [0.2, 0.4, 0.9])
+        assert (low <= high).all()
+
+    def test_bin_band_is_the_binomial_law_for_equal_probabilities(self):
+        p = np.repeat([0.25, 0.75], [40, 25])
+        x, low, high = reliability._bin_band(p, np.array([0.0, 0.5, 0.8, 1.0]), 0.05)
+        np.testing.assert_array_equal(x, [0.0, 0.5, 0.5, 0.8, 0.8, 1.0])
+        for place, (n, q) in enumerate([(40, 0.25), (25, 0.75)]):
+            expected = stats.binom.ppf([0.025, 0.975], n, q) / n
+            np.testing.assert_allclose((low[2 * place], high[2 * place]), expected)
+        assert np.isnan([low[4], high[5]]).all()
+
+    def test_band_belongs_to_the_bins_where_there_is_no_curve(self, data):
+        y, p = data
+        panel = reliability.binary_panel(y.astype(float), p, None, look(curve=None), np.random.default_rng(1), "title")
+        assert panel.curve is None
+        np.testing.assert_array_equal(np.unique(panel.consistency[0]), np.arange(11) / 10)
+
+
+class TestMatrices:
+    def test_confidence_compares_the_top_label_with_being_right(self, multiclass):
+        ax = reliability_diagram(*multiclass, type="confidence", n_resamples=49, rng=1).axes[0]
+        assert title_of(ax).startswith(f"ECE {confidence_ece(*multiclass):.3f}")
+        table = reliability_table(*multiclass, type="confidence").dropna()
+        np.testing.assert_allclose(points_of(ax), table[["mean_p", "mean_y"]])
+        assert ax.get_ylabel() == "Accuracy"
+        assert ax.child_axes[0].get_xlabel() == "Confidence"
+
+    def test_classwise_has_a_panel_for_each_class(self, multiclass):
+        figure = reliability_diagram(*multiclass, type="classwise", n_resamples=49, rng=1)
+        assert len(figure.axes) == 4
+        errors = classwise_ece(*multiclass)
+        for ax, name in zip(figure.axes, ["ant", "bee", "cat", "dog"], strict=True):
+            assert title_of(ax) == f"{name}: ECE {errors[name]:.3f}"
+            table = reliability_table(*multiclass, type="classwise").loc[name].dropna()
+            np.testing.assert_allclose(points_of(ax), table[["mean_p", "mean_y"]])
+            assert ax.get_xlim() == figure.axes[0].get_xlim()
+        assert figure.get_suptitle().startswith(f"Classwise ECE {errors.mean():.3f}")
+
+    def test_many_classes_show_the_worst_and_the_ranking(self):
+        rng = np.random.default_rng(2)
+        P = rng.dirichlet(np.full(25, 0.3), 500)
+        y = (P.cumsum(axis=1) > rng.random((500, 1))).argmax(axis=1)
+        figure = reliability_diagram(y, P, type="classwise", classes=range(25), n_resamples=19, rng=1)
+        assert len(figure.axes) == 12
+        errors = classwise_ece(y, P, classes=range(25)).sort_values(ascending=False)
+        shown = [int(title_of(ax).split(":")[0]) for ax in figure.axes[:11]]
+        assert shown == list(errors.index[:11])
+        np.testing.assert_allclose(figure.axes[11].lines[0].get_ydata(), errors)
+
+    def test_one_axes_cannot_hold_all_classes(self, multiclass):
+        _, ax = plt.subplots()
+        with pytest.raises(InputError, match="`ax` holds one diagram"):
+            reliability_diagram(*multiclass, type="classwise", ax=ax)
+
+    def test_a_matrix_needs_its_reading(self, multiclass):
+        with pytest.raises(InputError, match="`type`"):
+            reliability_diagram(*multiclass)
+
+    def test_a_class_that_does_not_occur(self, multiclass):
+        y, P = multiclass
+        kept = y != "cat"
+        figure = reliability_diagram(
+            y[kept], P[kept], type="classwise", classes=["ant", "bee", "cat", "dog"], n_resamples=19, rng=1
+        )
+        assert isinstance(figure, Figure)
+        np.testing.assert_array_equal(points_of(figure.axes[2])[:, 1], 0.0)

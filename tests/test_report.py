@@ -1,0 +1,381 @@
+"""The report: its numbers are those of the functions it names, its forms hold them, its words say no more."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import io
+import pickle
+import re
+import struct
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib import pyplot as plt
+
+from calstat._report import CalibrationReport, report
+from calstat._report import html as pages
+from calstat._report.latex import escape
+from calstat._report.layout import Table, bin_table, error_table, index_table, without
+from calstat._report.layout import test_table as table_of_tests
+from calstat._report.words import Facts, findings, short
+from calstat._results import CalibrationTest
+from calstat.datasets import load_heart_disease
+from calstat.diagnostics import hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
+from calstat.exceptions import InputError, LabelError
+from calstat.metrics import brier_score, e50, e90, ece, emax, ici, log_loss, mce, reliability_table
+
+SNAPSHOT = Path(__file__).parent / "snapshots" / "report_heart_disease.txt"
+CAUSAL = re.compile(r"\b(because|cause[sd]?|due to|effect|leads? to|proves?|confirms?|is calibrated)\b", re.IGNORECASE)
+
+
+@pytest.fixture(scope="module")
+def heart():
+    return load_heart_disease()
+
+
+@pytest.fixture(scope="module")
+def made(heart):
+    return report(heart["disease"], heart["p_logistic"])
+
+
+class TestNumbers:
+    def test_indexes_are_those_of_val_prob(self, heart, made):
+        expected = val_prob(heart["disease"], heart["p_logistic"])
+        pd.testing.assert_frame_equal(made.indexes.loc[expected.index], expected)
+
+    def test_scores(self, heart, made):
+        y, p = heart["disease"], heart["p_logistic"]
+        estimates = made.indexes["estimate"]
+        assert estimates["Log loss"] == pytest.approx(log_loss(y, p), rel=1e-12)
+        assert estimates["Brier"] == pytest.approx(brier_score(y, p), rel=1e-12)
+        assert estimates["MCB"] - estimates["DSC"] + estimates["UNC"] == pytest.approx(brier_score(y, p), rel=1e-10)
+        loss = -np.log(np.where(y == 1, p, 1 - p))
+        assert made.indexes.loc["Log loss", "se"] == pytest.approx(loss.std(ddof=1) / np.sqrt(297), rel=5e-3)
+
+    def test_errors_are_those_of_the_metrics(self, heart, made):
+        y, p = heart["disease"], heart["p_logistic"]
+        for name, metric in {"ECE": ece, "MCE": mce, "ICI": ici, "E50": e50, "E90": e90, "Emax": emax}.items():
+            assert made.errors.loc[name, "estimate"] == pytest.approx(metric(y, p), rel=1e-12), name
+        row = made.errors.loc["ECE"]
+        assert row["ci_low"] <= row["estimate"] <= row["ci_high"]
+        assert 0 < row["expected"] < 0.1
+        assert 0 < row["pvalue"] < 1
+
+    def test_tests(self, heart, made):
+        y, p = heart["disease"], heart["p_logistic"]
+        expected = [
+            *(recalibration_test(y, p, against=against) for against in ("in_the_large", "logistic", "beta")),
+            hosmer_lemeshow(y, p, rng=0),
+            spiegelhalter(y, p),
+        ]
+        assert [test.name for test in made.tests] == [test.name for test in expected]
+        np.testing.assert_allclose([t.pvalue for t in made.tests], [t.pvalue for t in expected], rtol=1e-12)
+
+    def test_bins(self, heart, made):
+        expected = reliability_table(heart["disease"], heart["p_logistic"])
+        pd.testing.assert_frame_equal(made.bins, expected)
+
+    def test_binning_options_are_passed_on(self, heart):
+        y, p = heart["disease"], heart["p_logistic"]
+        made = report(y, p, bins=5, strategy="equal_freq", n_resamples=49)
+        assert len(made.bins) == 5
+        assert made.errors.loc["ECE", "estimate"] == pytest.approx(ece(y, p, bins=5, strategy="equal_freq"))
+        assert ("Bins", "5, equal frequency") in made.data
+
+    def test_alpha_widens_every_interval(self, heart):
+        y, p = heart["disease"], heart["p_logistic"]
+        wide, narrow = (report(y, p, alpha=alpha, n_resamples=199) for alpha in (0.01, 0.2))
+        for table in ("indexes", "errors", "bins"):
+            a, b = (
+                (frame["ci_high"] - frame["ci_low"]).dropna()
+                for frame in (getattr(wide, table), getattr(narrow, table))
+            )
+            assert (a > b).all(), table
+        assert "99% interval" in str(wide)
+
+    def test_equal_data_give_equal_reports(self, heart, made):
+        again = report(heart["disease"], heart["p_logistic"])
+        assert str(again) == str(made)
+        assert again.to_html() == made.to_html()
+
+    def test_weights_are_repetitions(self, heart):
+        y, p = heart["disease"].to_numpy(), heart["p_logistic"].to_numpy()
+        w = np.arange(y.size) % 3
+        weighted = report(y, p, freq_weights=w, n_resamples=99)
+        repeated = report(np.repeat(y, w), np.repeat(p, w), n_resamples=99)
+        pd.testing.assert_frame_equal(weighted.indexes, repeated.indexes, rtol=1e-6)
+        pd.testing.assert_series_equal(weighted.errors["estimate"], repeated.errors["estimate"], rtol=1e-9)
+        assert dict(weighted.data)["Rows"] == f"{np.count_nonzero(w)}, weighted"
+        assert dict(weighted.data)["Observations"] == str(int(w.sum()))
+
+
+class TestForms:
+    def test_text_is_the_snapshot(self, made):
+        assert str(made) + "\n" == SNAPSHOT.read_text(encoding="utf-8")
+
+    def test_text_fits_a_terminal(self, made):
+        assert max(len(line) for line in str(made).splitlines()) <= 100
+
+    def test_frame_holds_every_number_once(self, made):
+        frame = made.to_frame()
+        assert list(frame.columns) == [
+            "section", "name", "method", "estimate", "se", "ci_low", "ci_high", "expected", "df", "pvalue"
+        ]  # fmt: skip
+        assert not frame.duplicated(["section", "name"]).any()
+        assert frame["section"].value_counts().to_dict() == {
+            "index": len(made.indexes), "error": len(made.errors), "test": len(made.tests)
+        }  # fmt: skip
+        row = frame.set_index("name").loc["Slope"]
+        assert row["estimate"] == made.indexes.loc["Slope", "estimate"]
+
+    def test_latex_has_every_table_and_no_bare_special_character(self, made):
+        text = made.summary().as_latex()
+        assert text.count(r"\begin{tabular}") == 6
+        assert sorted(re.findall(r"\\begin{(\w+)}", text)) == sorted(re.findall(r"\\end{(\w+)}", text))
+        assert r"95\% interval" in text
+        assert r"p\_logistic" in text
+        assert not re.search(r"(?<!\\)[%#$_]", text)
+        for sentence in made.findings:
+            assert escape(sentence) in text
+        rows = re.search(r"Scores and discrimination.*?\\midrule\n(.*?)\\bottomrule", text, re.DOTALL)[1]
+        assert all(line.count(" & ") == 3 for line in rows.strip().splitlines())
+
+    def test_latex_escapes_what_the_user_wrote(self):
+        assert escape(r"a_b & 50% {x}^2 \n #1 $5 ~ <|>") == (
+            r"a\_b \& 50\% \{x\}\textasciicircum{}2 \textbackslash{}n \#1 \$5 \textasciitilde{} "
+            r"\textless{}\textbar{}\textgreater{}"
+        )
+
+    def test_copies_and_pickles(self, made):
+        for twin in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
+            assert str(twin) == str(made)
+
+    def test_is_immutable(self, made):
+        with pytest.raises(AttributeError):
+            made.title = "other"
+
+    def test_plot_draws_the_diagram(self, made):
+        figure, ax = plt.subplots()
+        assert made.plot(ax) is figure
+        np.testing.assert_array_equal(ax.collections[-1].get_offsets(), made.bins[["mean_p", "mean_y"]].dropna())
+        assert f"ECE {made.errors.loc['ECE', 'estimate']:.3f}" in ax.get_title(loc="left")
+
+
+class Reader(HTMLParser):
+    """Collects what a page holds, and that its tags are closed in order."""
+
+    VOID = frozenset({"meta", "img", "br", "link", "hr", "input"})
+
+    def __init__(self):
+        super().__init__()
+        self.open, self.tags, self.links, self.words = [], [], [], []
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append(tag)
+        self.links += [value for name, value in attrs if name in {"src", "href", "action"}]
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.words.append(data)
+
+
+def read(page):
+    reader = Reader()
+    reader.feed(page)
+    assert reader.open == []
+    return reader
+
+
+class TestPage:
+    def test_is_one_file_that_needs_nothing_else(self, made, tmp_path):
+        path = tmp_path / "report.html"
+        page = made.to_html(path)
+        assert path.read_text(encoding="utf-8") == page
+        reader = read(page)
+        assert [link.split(",")[0] for link in reader.links] == ["data:image/png;base64"]
+        assert not {"script", "link", "iframe"} & set(reader.tags)
+        assert "url(" not in page
+        assert "@import" not in page
+        png = base64.b64decode(reader.links[0].split(",")[1])
+        width, height = struct.unpack(">II", png[16:24])
+        assert width > 700
+        assert height > 700
+
+    def test_leaves_no_figure_open(self, made):
+        made.to_html()
+        assert plt.get_fignums() == []
+
+    def test_says_everything(self, made):
+        words = " ".join(" ".join(read(made.to_html()).words).split())
+        for sentence in (*made.findings, *made.notes):
+            assert " ".join(sentence.split()) in words
+        for name in (*made.errors.index, "Slope", "Intercept (slope 1)", "C (ROC)"):
+            assert name in words
+        for test in made.tests:
+            assert test.null in words
+
+    def test_text_of_the_user_is_escaped(self):
+        rng = np.random.default_rng(0)
+        p = pd.Series(rng.random(60), name="<script>p</script>")
+        y = pd.Series(np.where(rng.random(60) < p, "größe <b> & 🙂", "no"), name='"quoted"')
+        page = report(y, p, event="größe <b> & 🙂", n_resamples=49, title="A < B").to_html()
+        reader = read(page)
+        assert {"script", "b"}.isdisjoint(reader.tags)
+        words = "".join(reader.words)
+        assert "größe <b> & 🙂" in words
+        assert '"quoted"' in words
+        assert "A < B" in words
+
+    def test_colours_of_text_have_contrast(self):
+        def luminance(colour):
+            parts = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+            return np.where(parts <= 0.03928, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ [
+                0.2126,
+                0.7152,
+                0.0722,
+            ]
+
+        colours = dict(re.findall(r"--(\w+): (#\w{6})", pages._STYLE))
+        for ink in ("ink", "soft"):
+            for paper in ("#ffffff", colours["tint"]):
+                assert (luminance(paper) + 0.05) / (luminance(colours[ink]) + 0.05) > 7
+
+    def test_word_columns_are_set_to_the_left(self):
+        table = Table(title="t", headers=["n", "H0"], stubs=["a"], rows=[["1", "x < y"]], text=("H0",))
+        page = pages.table_html(table)
+        assert '<td class="text">x &lt; y</td>' in page
+        assert "<td>1</td>" in page
+
+
+class TestOddData:
+    @pytest.mark.parametrize(
+        ("y", "p", "options"),
+        [
+            (np.r_[np.zeros(20), 1.0], np.full(21, 0.1), {}),
+            (np.r_[np.zeros(15), np.ones(15)], np.linspace(0.1, 0.9, 30), {}),
+            ([0, 1, 0, 1] * 10, [0.0, 1.0, 0.5, 0.5] * 10, {}),
+            ([0, 1], [0.2, 0.9], {}),
+            (np.zeros(20), np.linspace(0.1, 0.9, 20), {"event": 1}),
+            (np.ones(20), np.linspace(0.1, 0.9, 20), {"event": 1}),
+        ],
+        ids=["constant", "separated", "zeros and ones", "two rows", "no event", "events only"],
+    )
+    @pytest.mark.filterwarnings("ignore::calstat.exceptions.CalstatWarning")
+    def test_every_form_is_made(self, y, p, options):
+        made = report(y, p, n_resamples=49, **options)
+        assert made.findings
+        read(made.to_html())
+        assert max(len(line) for line in str(made).splitlines()) <= 100
+        assert "1e-1" not in " ".join(made.findings)
+
+    def test_errors_name_the_argument(self, heart):
+        y, p = heart["disease"], heart["p_logistic"]
+        with pytest.raises(InputError, match="`alpha`"):
+            report(y, p, alpha=2)
+        with pytest.raises(InputError, match="`rng`"):
+            report(y, p, rng=-1)
+        with pytest.raises(LabelError):
+            report(np.where(y == 1, "ill", "well"), p)
+        with pytest.raises(InputError, match="whole numbers"):
+            report(y, p, freq_weights=np.full(len(y), 0.5))
+
+
+def facts(*, oe=(1.0, 0.9, 1.1), slope=(1.0, 0.8, 1.2), p=0.4, ece=(0.03, 0.025, 0.3), events=150.0, scaled=0.3):
+    nan = np.nan
+    indexes = pd.DataFrame(
+        {"O/E": [oe[0], nan, *oe[1:]], "Slope": [slope[0], nan, *slope[1:]],
+         "C (ROC)": [0.8, 0.02, 0.76, 0.84], "Brier scaled": [scaled, nan, nan, nan]},
+        index=["estimate", "se", "ci_low", "ci_high"],
+    ).T  # fmt: skip
+    errors = pd.DataFrame({"estimate": ece[0], "expected": ece[1], "pvalue": ece[2]}, index=["ECE"])
+    test = CalibrationTest(name="t", null="n", statistic=1.0, pvalue=p, distribution="chi2", method="lr", nobs=300.0)
+    return Facts(indexes=indexes, errors=errors, tests={"logistic": test}, events=events, nonevents=200.0, alpha=0.05)
+
+
+class TestWords:
+    @pytest.mark.parametrize(
+        ("change", "said"),
+        [
+            ({}, "No evidence that the predictions are too high or too low"),
+            ({"oe": (1.3, 1.1, 1.6)}, "more frequent than predicted"),
+            ({"oe": (0.7, 0.5, 0.9)}, "less frequent than predicted"),
+            ({"slope": (0.6, 0.4, 0.9)}, "too extreme, on the logit scale"),
+            ({"slope": (1.6, 1.2, 1.9)}, "not extreme enough, on the logit scale"),
+            ({"slope": (np.nan, np.nan, np.nan)}, "slope is not determined"),
+            ({"p": 0.001}, "together: evidence against calibration (p = 0.001)"),
+            ({"p": 1e-9}, "together: evidence against calibration (p < 0.001)"),
+            ({"p": 0.4}, "together: no evidence against calibration (p = 0.400)"),
+            ({"ece": (0.08, 0.02, 0.001)}, "more than chance would give"),
+            ({"ece": (0.03, 0.02, 0.2)}, "no more than chance may give"),
+            ({"events": 40.0}, "With 40 events only large miscalibration"),
+            ({"events": 1.0}, "With 1 event only"),
+            ({"events": 0.0}, "One of the two outcomes does not occur"),
+            ({"scaled": -0.2}, "worse than that of one constant prediction"),
+        ],
+    )
+    def test_sentences_follow_the_numbers(self, change, said):
+        assert said in " ".join(findings(facts(**change)))
+
+    def test_a_limit_at_the_calibrated_value_is_no_evidence(self):
+        assert findings(facts(oe=(1.1, 1.0, 1.2)))[0].startswith("No evidence")
+
+    @pytest.mark.parametrize("p", [1e-5, 0.3])
+    @pytest.mark.parametrize("slope", [(0.5, 0.4, 0.6), (1.0, 0.9, 1.1)])
+    def test_they_never_claim_causes_or_calibration(self, p, slope):
+        for sentence in findings(facts(p=p, slope=slope)):
+            assert not CAUSAL.search(sentence), sentence
+
+    @pytest.mark.parametrize(
+        ("value", "text"),
+        [(0.5, "0.500"), (1.0, "1.00"), (12.34, "12.3"), (123.4, "123"), (12345.6, "12346"), (0.00123, "0.00123"),
+         (2e-16, "0"), (np.nan, "not defined"), (-0.25, "-0.250")],
+    )  # fmt: skip
+    def test_numbers_in_sentences(self, value, text):
+        assert short(value) == text
+
+
+class TestLayout:
+    def test_index_table(self):
+        frame = pd.DataFrame(
+            {"estimate": [0.5, np.nan], "se": [0.1, np.nan], "ci_low": [0.3, np.nan], "ci_high": [0.7, np.nan]},
+            index=["a", "b"],
+        )
+        table = index_table("t", frame, 0.1, {"a": "0", "b": "1"})
+        assert table.headers == ["estimate", "se", "90% interval", "calibrated"]
+        assert table.rows == [["0.500", "0.100", "0.300 to 0.700", "0"], ["nan", "", "", "1"]]
+
+    def test_error_and_bin_tables_leave_blank_what_does_not_exist(self):
+        errors = pd.DataFrame(
+            {"estimate": [0.1], "ci_low": [np.nan], "ci_high": [np.nan], "expected": [np.nan], "pvalue": [np.nan]},
+            index=["ICI"],
+        )
+        assert error_table(errors, 0.05).rows == [["0.100", "", "", ""]]
+        bins = reliability_table([0, 1, 1], [0.1, 0.1, 0.9], bins=4)
+        table = bin_table(bins, 0.05)
+        assert table.stubs == ["0 to 0.25", "0.25 to 0.5", "0.5 to 0.75", "0.75 to 1"]
+        assert table.rows[1] == ["0", "", "", "", ""]
+
+    def test_tests_and_leaving_out_a_column(self):
+        test = CalibrationTest(
+            name="T", null="H", statistic=2.0, pvalue=1e-5, df=2, distribution="chi2", method="pseudo_label", nobs=9.0
+        )
+        table = table_of_tests([test])
+        assert table.rows == [["2.000", "2", "<0.001", "pseudo-label", "H"]]
+        assert without(table, "H0").headers == ["statistic", "df", "p", "method"]
+        assert without(table, "H0").rows == [["2.000", "2", "<0.001", "pseudo-label"]]
+        assert without(table, "absent").rows == table.rows
+
+
+def test_report_is_a_calibration_report(made):
+    assert isinstance(made, CalibrationReport)
+    stream = io.StringIO()
+    print(made, file=stream)
+    assert stream.getvalue().startswith(" ")
