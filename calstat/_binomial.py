@@ -230,7 +230,8 @@ def _jeffreys(
     place[left, right] = place[right, left] = np.arange(left.size)
     inside = free_basis(problem, np.empty((0, k)))
     inner = inside.T @ information @ inside
-    sign, logdet = np.linalg.slogdet(inner)
+    with np.errstate(divide="ignore", invalid="ignore"):  # far out, every variance underflows
+        sign, logdet = np.linalg.slogdet(inner)
     if sign <= 0 or not np.isfinite(logdet):
         return -np.inf, np.zeros(k), np.zeros((k, k))
     inverse = inside @ np.linalg.inv(inner) @ inside.T

@@ -20,6 +20,9 @@ How it is solved
 - Rank. Directions that the design does not determine keep the value they have in the starting point, 0 by
   default: the solution of minimum norm in the working coefficients. A constant score, beside an intercept,
   so gets the slope 0.
+- Firth's penalised likelihood may have several maxima when rows have extreme leverage. Newton starts from every
+  high point of a lattice between the start and the unpenalised optimum, and the highest maximum is returned. The
+  profile limits follow the maxima continuously from there.
 
 References
 ----------
@@ -144,11 +147,12 @@ def fit_logistic(
     k = len(problem.columns)
     held, values = _held(problem, fixed)
     gamma = np.zeros(k) if start is None else problem.to_work @ np.asarray(start, dtype=np.float64)
-    first = None if start is not None else _start(problem, held, values, tol)
-    if first is not None:
-        gamma = first.point.gamma
+    if start is None:
+        gamma = _start(problem, held, values)
     bounds = np.full(k, -np.inf) if lower is None else np.asarray(lower, dtype=np.float64)
-    best, at_bound = _maximize_bounded(problem, held, values, bounds, gamma, max_iter, tol)
+    starts = [gamma] if penalty is None else _penalized_starts(problem, held, values, gamma)
+    found = [_maximize_bounded(problem, held, values, bounds, point, max_iter, tol) for point in starts]
+    best, at_bound = max(found, key=lambda pair: pair[0].point.value)
     params = problem.to_params @ best.point.gamma
     if fixed is not None:
         params = np.where(np.isnan(fixed), params, fixed)
@@ -178,7 +182,10 @@ def _model_covariance(problem: Problem, best: _Optimum, known: BoolArray) -> Flo
     if best.separated or not inside.shape[1] or not np.linalg.eigvalsh(inner)[0] > 0:
         return np.full((known.size, known.size), np.nan)
     inside = problem.to_params @ inside
-    cov = inside @ np.linalg.inv(inner) @ inside.T
+    with np.errstate(over="ignore", invalid="ignore"):  # far out, the information is as small as numbers get
+        cov = inside @ np.linalg.inv(inner) @ inside.T
+    if not np.isfinite(cov).all():
+        return np.full(cov.shape, np.nan)
     unknown = ~known | ~_estimable(problem)
     cov[unknown], cov[:, unknown] = np.nan, np.nan
     return cov
@@ -274,20 +281,26 @@ def profile_interval(
         return np.nan, np.nan
     limits: list[float] = []
     for side in (-1.0, 1.0):
+        floor = _floor(contrast, bounds) / length if side < 0 else -np.inf
         if fit.separated and recession(problem, np.eye(k), bounds, side * row) is not None:
             limits.append(float(side * np.inf))
         else:
-            limits.append(length * _profile_limit(problem, row, side, bounds, fit, float(chdtri(1, alpha))))
+            limits.append(length * _profile_limit(problem, row, side, bounds, floor, fit, float(chdtri(1, alpha))))
     return limits[0], limits[1]
 
 
 def _profile_limit(
-    problem: Problem, row: FloatArray, side: float, bounds: FloatArray, fit: LogisticFit, level: float
+    problem: Problem,
+    row: FloatArray,
+    side: float,
+    bounds: FloatArray,
+    floor: float,
+    fit: LogisticFit,
+    level: float,
 ) -> float:
-    """One limit: safeguarded Newton on the signed root of the fall, which is nearly linear."""
+    """One limit, not below `floor`: safeguarded Newton on the root of the fall, which is nearly linear."""
     gamma = problem.to_work @ fit.params
     center = float(row @ gamma)
-    floor = _floor(problem, row, bounds) if side < 0 else -np.inf
     goal = float(np.sqrt(level))
     spread = float(np.sqrt(abs(row @ np.linalg.pinv(evaluate(problem, gamma).curvature, hermitian=True) @ row)))
     spread = min(spread, 1.0 + abs(center)) if spread > 0 else 1.0
@@ -315,13 +328,10 @@ def _profile_limit(
     return value if np.isfinite(outer) else float(side * np.inf)
 
 
-def _floor(problem: Problem, row: FloatArray, bounds: FloatArray) -> float:
-    """Lower bound of the coefficient that `row` picks out; -inf for contrasts of several."""
-    contrast = row @ problem.to_work
-    picked = np.flatnonzero(np.abs(contrast) > 1e-12 * np.abs(contrast).max())
-    if picked.size != 1 or contrast[picked[0]] < 0:
-        return -np.inf
-    return float(contrast[picked[0]] * bounds[picked[0]])
+def _floor(contrast: FloatArray, bounds: FloatArray) -> float:
+    """Lower bound of ``contrast' b`` if that is one coefficient, else -inf."""
+    picked = np.flatnonzero(contrast)
+    return float(contrast[picked[0]] * bounds[picked[0]]) if picked.size == 1 and contrast[picked[0]] > 0 else -np.inf
 
 
 def _held(problem: Problem, fixed: FloatArray | None) -> tuple[FloatArray, FloatArray]:
@@ -333,22 +343,56 @@ def _held(problem: Problem, fixed: FloatArray | None) -> tuple[FloatArray, Float
     return _unit_rows(problem.to_params[which], np.asarray(fixed, dtype=np.float64)[which])
 
 
-def _start(problem: Problem, held: FloatArray, values: FloatArray, tol: float) -> _Optimum | None:
-    """Fit of evenly spaced rows, when there are many; None if it did not converge."""
+def _subsample(problem: Problem) -> Problem:
+    """Evenly spaced rows when there are many, else all."""
     n = problem.target.size
     if n < _LARGE:
-        return None
+        return problem
     pick = slice(None, None, n // _FIRST)
-    part = replace(
+    weights = None if problem.weights is None else problem.weights[pick]
+    target = problem.target[pick]
+    return replace(
         problem,
         columns=tuple(column[pick] for column in problem.columns),
-        target=problem.target[pick],
-        weights=None if problem.weights is None else problem.weights[pick],
+        target=target,
+        weights=weights,
         offset=None if problem.offset is None else problem.offset[pick],
-        total=float(problem.target[pick].size if problem.weights is None else problem.weights[pick].sum()),
+        total=float(target.size if weights is None else weights.sum()),
     )
-    first = _maximize(part, held, values, np.zeros(len(problem.columns)), 25, max(tol, 1e-6))
-    return first if first.converged else None
+
+
+def _start(problem: Problem, held: FloatArray, values: FloatArray) -> FloatArray:
+    """Estimate (k,) of a subsample when there are many rows; 0 when there are not, or it did not converge."""
+    zero = np.zeros(len(problem.columns))
+    part = _subsample(replace(problem, penalty=None))
+    if part.target.size == problem.target.size:
+        return zero
+    first = _maximize(part, held, values, zero, 25, 1e-6)
+    return first.point.gamma if first.converged else zero
+
+
+def _penalized_starts(problem: Problem, held: FloatArray, values: FloatArray, gamma: FloatArray) -> list[FloatArray]:
+    """Points of a lattice between `gamma` and the unpenalised optimum where Firth's objective is above its neighbours.
+
+    With rows of extreme leverage, such as probabilities clipped at 1e-15, it may have several maxima, which differ
+    in the scale of single coefficients.
+    """
+    part = _subsample(problem)
+    plain = replace(part, penalty=None)
+    first = _maximize(plain, held, values, gamma, 0, 1.0).point.gamma  # moved onto the constraints
+    last = _maximize(plain, held, values, gamma, 40, 1e-6).point.gamma
+    basis = free_basis(problem, held)
+    f = basis.shape[1]
+    shares = np.array([0.0, *0.125 ** np.arange(4.0, -1.0, -1.0)])
+    lattice = np.stack(np.meshgrid(*[shares] * f, indexing="ij"), axis=-1).reshape(-1, f)
+    points = first + (lattice * (basis.T @ (last - first))) @ basis.T
+    heights = np.array([evaluate(part, point).value for point in points]).reshape((shares.size,) * f)
+    edged = np.pad(heights, 1, constant_values=-np.inf)
+    top = heights > -np.inf
+    for axis in range(f):
+        for side in (-1, 1):
+            top &= heights >= np.roll(edged, side, axis)[(slice(1, -1),) * f]
+    return list(points[top.ravel()]) or [first]
 
 
 def _maximize_bounded(
@@ -380,7 +424,8 @@ def _maximize_bounded(
         passes += best.n_iter
         best = replace(best, n_iter=passes)
         params = problem.to_params @ best.point.gamma
-        feasible = bool(np.all(at_bound | (params >= bounds - 1e-12 * (1.0 + np.abs(bounds)))))
+        rounding = 1e-12 * (1.0 + np.abs(problem.to_params) @ np.abs(best.point.gamma))
+        feasible = bool(np.all(at_bound | (params >= bounds - rounding)))
         # above 0, the likelihood pulls away from the bound
         pull = np.linalg.lstsq(rows.T, best.point.gradient, rcond=None)[0][held.shape[0] :] / problem.total
         if feasible and best.converged and np.all(pull <= 10 * tol):

@@ -363,6 +363,18 @@ def test_firth_of_separated_data():
     assert all(np.isfinite(profile_interval(X, y, j, fit)).all() for j in (0, 1))
 
 
+def test_firth_takes_the_highest_of_several_maxima():
+    p = np.clip(np.round(expit(np.linspace(-8, 8, 40)), 1), 1e-15, 1 - 1e-15)  # leverages 1 : 35^2
+    X = np.column_stack([np.log(p), -np.log1p(-p)])
+    y = (np.random.default_rng(20).random(40) < expit(0.3 * logit(p))).astype(float)
+    fit = fit_logistic(X, y, penalty="firth")
+    others = [fit_logistic(X, y, penalty="firth", start=np.array([0.1, b])) for b in (0.1, 0.6)]
+    heights = sorted(other.penalized_llf for other in others)
+    assert all(other.converged for other in others)
+    assert heights[1] > heights[0] + 1.0  # both are maxima
+    assert fit.penalized_llf == pytest.approx(heights[1], rel=ROUNDING)
+
+
 # -- score statistic -----------------------------------------------------------------------------------------
 
 
@@ -463,6 +475,17 @@ def test_profile_under_bounds_stops_at_the_bound():
     assert low == 0.0
     held = fit_logistic(X, y, fixed=np.array([high, np.nan, np.nan]), lower=lower)
     assert 2 * (fit.llf - held.llf) == pytest.approx(chi2.isf(0.05, 1), abs=1e-8)
+
+
+def test_profile_of_an_intercept_at_its_bound():
+    rng = np.random.default_rng(0)
+    s = 1e5 + 1e4 * rng.normal(size=40)
+    y = (rng.random(40) < 0.7).astype(float)
+    lower = np.array([0.0, -np.inf])
+    fit = fit_logistic([np.ones(40), -s], y, lower=lower)
+    low, high = profile_interval([np.ones(40), -s], y, 0, fit, lower=lower)
+    assert fit.params[0] >= low >= 0.0
+    assert high > fit.params[0]
 
 
 # -- manners -------------------------------------------------------------------------------------------------
