@@ -383,6 +383,8 @@ def _penalized_starts(problem: Problem, held: FloatArray, values: FloatArray, ga
     last = _maximize(plain, held, values, gamma, 40, 1e-6).point.gamma
     basis = free_basis(problem, held)
     f = basis.shape[1]
+    if f == 0:
+        return [first]
     shares = np.array([0.0, *0.125 ** np.arange(4.0, -1.0, -1.0)])
     lattice = np.stack(np.meshgrid(*[shares] * f, indexing="ij"), axis=-1).reshape(-1, f)
     points = first + (lattice * (basis.T @ (last - first))) @ basis.T
