@@ -1,0 +1,488 @@
+"""The command line: report, fit, apply and demo.
+
+Exit codes: 0 done; 2 the input cannot be used, and one line on standard error says why; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import math
+import os
+import re
+import sys
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pandas as pd
+
+from calstat._files import FileError, numeric_column, read_table, select_columns, written_whole
+from calstat._report import CalibrationReport, report
+from calstat.base import load
+from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
+from calstat.datasets import load_heart_disease
+from calstat.exceptions import CalstatError, CalstatWarning, LabelError
+from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
+from calstat.nonparametric import HistogramBinning, IsotonicCalibration
+from calstat.penalties import L2, ODIR
+
+# Each method with the options that differ from the defaults of its class: columns named by --probs hold
+# probabilities. Any: the constructors differ in their options, which `_options` checks.
+METHODS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
+    "logistic": (LogisticCalibration, {}),
+    "beta": (BetaCalibration, {}),
+    "platt": (PlattScaling, {}),
+    "isotonic": (IsotonicCalibration, {}),
+    "histogram": (HistogramBinning, {}),
+    "temperature": (TemperatureScaling, {"scores": "probability"}),
+    "vector": (VectorScaling, {"scores": "probability"}),
+    "matrix": (MatrixScaling, {"scores": "probability"}),
+    "dirichlet": (DirichletCalibration, {}),
+}
+_PENALTIES = {"l2": L2, "odir": ODIR}
+_SUFFIXES = {"mean": "", "mean_se": "_se", "mean_ci_lower": "_low", "mean_ci_upper": "_high"}
+_NOT_OPTIONS = {"y", "p", "event", "classes", "freq_weights", "groups", "missing"}  # have arguments of their own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictions:
+    """Complete rows of a table: outcome `y`, `p` (one column or several), weights and clusters or None.
+
+    `also` holds further predictions to compare with `p`.
+    """
+
+    y: pd.Series
+    p: pd.Series | pd.DataFrame
+    weights: pd.Series | None
+    groups: pd.Series | None
+    also: dict[str, pd.Series]
+    event: Any
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if reconfigure := getattr(stream, "reconfigure", None):
+            reconfigure(errors="replace")  # a label that the terminal cannot show must not stop the report
+    args = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CalstatWarning)
+        warnings.showwarning = _show_warning
+        try:
+            args.run(args)
+            sys.stdout.flush()
+        except (FileError, CalstatError) as error:
+            _tell(_in_words_of_the_user(error, args))
+            return 2
+        except BrokenPipeError:  # the reader of our output, say `head`, has seen enough
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        except KeyboardInterrupt:
+            return 130
+    return 0
+
+
+def _in_words_of_the_user(error: Exception, args: argparse.Namespace) -> str:
+    """The message, with the columns and arguments that the user named beside those of the Python functions."""
+    message = str(error)
+    if getattr(args, "outcome", None):
+        message = message.replace("`y`", f"`y` (column '{args.outcome}')", 1)
+        message = message.replace("`p`", f"`p` (column {', '.join(map(repr, args.probs))})", 1)
+    if isinstance(error, LabelError) and "event=" in message:
+        message += " On the command line that is --event LABEL."
+    return message
+
+
+def _tell(message: str) -> None:
+    """One line on standard error."""
+    print(f"calstat: {' '.join(message.split())}", file=sys.stderr)
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    """Show a warning without the source line that raised it."""
+    _tell(f"warning: {message}")
+
+
+# -- commands ----------------------------------------------------------------------------------------
+
+
+def _run_report(args: argparse.Namespace) -> None:
+    """``calstat report``."""
+    data = _read_predictions(args)
+    made = report(
+        data.y,
+        data.p,
+        bins=args.bins,
+        strategy=args.strategy,
+        freq_weights=data.weights,
+        event=data.event,
+        alpha=args.alpha,
+        rng=args.seed,
+        models=data.also,
+        title=f"Calibration of {', '.join(args.probs)}",
+    )
+    _write_report(made, args.html, args.png)
+    print(_report_json(made) if args.json else made.summary())
+    for name in (args.html, args.png):
+        if name is not None and not args.json:
+            print(f"Written: {name}")
+
+
+def _run_fit(args: argparse.Namespace) -> None:
+    """``calstat fit``."""
+    model, defaults = METHODS[args.method]
+    options = {**defaults, **_options(args.option, model)}
+    if args.event is not None and "event" not in inspect.signature(model).parameters:
+        raise FileError(f"--event is for two outcomes; the method {args.method} takes a column for each class.")
+    if args.formula is not None:
+        table = read_table(args.file, sep=args.sep)
+        if args.event is not None:
+            outcome = re.sub(r"^Q\((['\"])(.*)\1\)$", r"\2", args.formula.partition("~")[0].strip())
+            options["event"] = _event_label(select_columns(table, [outcome], args.file)[outcome], args)
+        built = model.from_formula(args.formula, data=table, freq_weights=args.weights, groups=args.cluster, **options)
+    elif args.outcome is not None and args.probs is not None:
+        data = _read_predictions(args)
+        if data.event is not None:
+            options["event"] = data.event
+        scores = data.p.to_frame() if isinstance(data.p, pd.Series) else data.p
+        built = model(data.y, scores, freq_weights=data.weights, groups=data.groups, **options)
+    else:
+        raise FileError("The columns are not named: give --outcome and --probs, or --formula 'y ~ p'.")
+    result = built.fit() if args.cluster is None else built.fit(cov_type="cluster")
+    with written_whole(args.out) as path:
+        path.write_text(result.to_json(), encoding="utf-8")
+    print(result.summary())
+    print(f"\nThe map is in {args.out}. To use it: calstat apply {args.out} NEW.csv --out calibrated.csv")
+
+
+def _run_apply(args: argparse.Namespace) -> None:
+    """``calstat apply``."""
+    try:
+        fitted = load(args.map)
+    except OSError as error:
+        raise FileError(f"{args.map} cannot be read: {error.strerror}.") from error
+    except CalstatError as error:
+        raise FileError(f"{args.map} is no calibration map: {error}") from error
+    table = read_table(args.file, sep=args.sep)
+    added = _calibrated(fitted, table, args.alpha if args.intervals else None)
+    if taken := [name for name in added.columns if name in table.columns]:
+        raise FileError(f"{args.file} already has a column '{taken[0]}'.")
+    table = table.join(added)
+    if args.out == "-":
+        table.to_csv(sys.stdout, index=False)
+        return
+    with written_whole(args.out) as path:
+        if path.suffix == ".parquet":
+            table.to_parquet(path, index=False)
+        else:
+            table.to_csv(path, index=False)
+    print(f"Written: {args.out} ({len(table)} rows)")
+
+
+def _calibrated(fitted: Any, table: pd.DataFrame, alpha: float | None) -> pd.DataFrame:
+    """The columns to add: calibrated probabilities and, with a level `alpha`, their errors and limits."""
+    if alpha is None:
+        values = fitted.predict(table)
+        return values.to_frame("calibrated") if isinstance(values, pd.Series) else values.add_prefix("calibrated_")
+    if not hasattr(fitted, "get_prediction"):
+        raise FileError(f"--intervals: a map of kind {fitted.kind} has no intervals.")
+    frame = fitted.get_prediction(table).summary_frame(alpha=alpha)
+    if isinstance(frame.index, pd.MultiIndex):  # a line per row and class
+        frame = frame.unstack(sort=False).swaplevel(axis="columns")  # noqa: PD010  (a pivot table would sort the rows)
+        return frame.set_axis([f"calibrated_{label}{_SUFFIXES[what]}" for label, what in frame.columns], axis=1)
+    return frame.set_axis([f"calibrated{_SUFFIXES[what]}" for what in frame.columns], axis=1)
+
+
+def _run_demo(args: argparse.Namespace) -> None:
+    """``calstat demo``."""
+    folder = Path(args.out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be made: {error.strerror}.") from error
+    table = load_heart_disease()
+    csv, html, png = folder / "heart_disease.csv", folder / "report.html", folder / "reliability.png"
+    with written_whole(csv) as path:
+        table.to_csv(path, index=False)
+    made = report(table["disease"], table["p_naive_bayes"], title="Calibration of p_naive_bayes for disease")
+    _write_report(made, html, png)
+    print(_DEMO_BEFORE)
+    print(made.summary())
+    print(_DEMO_AFTER.format(csv=csv, html=html, png=png, map=folder / "map.json"))
+
+
+def _write_report(made: CalibrationReport, html: str | Path | None, png: str | Path | None) -> None:
+    """Write the report as HTML and its diagram as PNG, where asked for."""
+    if html is not None:
+        with written_whole(html) as path:
+            made.to_html(path)
+    if png is not None:
+        figure = made.plot()
+        with written_whole(png) as path:
+            figure.savefig(path, format="png", dpi=150)
+        plt.close(figure)
+
+
+def _report_json(made: CalibrationReport) -> str:
+    """The numbers and sentences of a report as JSON; what does not exist is null."""
+    content = {
+        "title": made.title,
+        "data": dict(made.data),
+        "results": _records(made.to_frame()),
+        "bins": _records(made.bins),
+        "classes": None if made.classes is None else _records(made.classes),
+        "findings": list(made.findings),
+        "notes": list(made.notes),
+    }
+    return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _records(table: pd.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a table as dicts that JSON can hold: NaN becomes None, an infinite number its name."""
+    table = table if isinstance(table.index, pd.RangeIndex) else table.reset_index()
+    return [{str(k): _json_value(v) for k, v in row.items()} for row in table.astype(object).to_dict("records")]
+
+
+def _json_value(value: Any) -> Any:
+    """One cell: a finite number as it is, NaN as None, all else as text."""
+    if isinstance(value, bool | int) or value is None:
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+    return str(value)
+
+
+# -- reading -----------------------------------------------------------------------------------------
+
+
+def _read_predictions(args: argparse.Namespace) -> Predictions:
+    """The complete rows of the table that the arguments name."""
+    cluster = getattr(args, "cluster", None)
+    also = getattr(args, "also", [])
+    others = [name for name in (args.weights, cluster) if name is not None]
+    table = read_table(args.file, [args.outcome, *args.probs, *also, *others], sep=args.sep)
+    numeric = [*args.probs, *also, *filter(None, [args.weights])]
+    numbers = {name: numeric_column(table, name) for name in numeric}
+    table = table.assign(**numbers)
+    complete = table.notna().all(axis=1)
+    if not complete.any():
+        raise FileError(f"{args.file} has no row without a missing value in {', '.join(table.columns)}.")
+    if dropped := int((~complete).sum()):
+        _tell(f"note: {dropped} of {len(table)} rows have a missing value and were left out.")
+        table = table[complete].infer_objects()
+    return Predictions(
+        y=table[args.outcome],
+        p=table[args.probs[0]] if len(args.probs) == 1 else table[args.probs],
+        weights=None if args.weights is None else table[args.weights],
+        groups=None if cluster is None else table[cluster],
+        also={name: table[name] for name in also},
+        event=None if args.event is None else _event_label(table[args.outcome], args),
+    )
+
+
+def _event_label(y: pd.Series, args: argparse.Namespace) -> Any:
+    """The label of `y` that the user typed as text; numbers match by value, since 1 is 1.0 beside missing ones."""
+    labels = y.dropna().unique().tolist()
+    for label in labels:
+        if str(label) == args.event:
+            return label
+        if isinstance(label, float) and label.is_integer() and str(int(label)) == args.event:
+            return label
+    shown = ", ".join(map(str, labels[:12])) + (", ..." if len(labels) > 12 else "")
+    raise FileError(f"'{args.event}' (--event) is not a label of column '{y.name}', whose labels are {shown}.")
+
+
+def _options(given: Sequence[str], model: Any) -> dict[str, Any]:
+    """Read NAME=VALUE options of a map: numbers, true, false, none and penalties are read as such."""
+    known = [name for name in inspect.signature(model).parameters if name not in _NOT_OPTIONS]
+    options = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        if name not in known or not value:
+            raise FileError(f"'{text}' (--option) is not NAME=VALUE with a NAME out of {', '.join(known)}.")
+        options[name] = _value(value)
+    return options
+
+
+def _value(text: str) -> Any:
+    """A number, truth value, None, penalty with its strength, such as odir:0.01, or else text."""
+    words: dict[str, Any] = {"true": True, "false": False, "none": None}
+    if text.lower() in words:
+        return words[text.lower()]
+    kind, _, strength = text.lower().partition(":")
+    try:
+        return _PENALTIES[kind](float(strength)) if kind in _PENALTIES else json.loads(text)
+    except ValueError as error:
+        if kind in _PENALTIES:
+            raise FileError(f"'{text}' (--option) is not a penalty with its strength, such as {kind}:0.01.") from error
+        return text
+
+
+# -- arguments ---------------------------------------------------------------------------------------
+
+_DESCRIPTION = """\
+Is a model's predicted probability right, what is wrong with it, and how is it put right?
+
+  calstat demo                                   see it work on a real data set
+  calstat report scores.csv --outcome y --probs p    is it calibrated?
+  calstat fit    scores.csv --outcome y --probs p --out map.json    learn a map that puts it right
+  calstat apply  map.json new.csv --out calibrated.csv    use the map on new predictions
+
+A table is a CSV file (or .csv.gz, or Parquet) with one row per case and named columns: the outcome that happened
+and the probability that the model gave. '-' reads it from standard input. The predictions must come from a model
+that was not fitted on the same rows, or they look better than they are.
+"""
+
+_REPORT = """\
+Print how well predicted probabilities agree with outcomes: calibration in the large, slope, errors with intervals,
+tests, scores, bins, and what they mean in words.
+
+examples:
+  calstat report scores.csv --outcome died --probs risk --html report.html --png diagram.png
+  calstat report scores.csv --outcome status --event dead --probs risk
+  calstat report scores.csv --outcome died --probs risk --also old_score new_score
+  calstat report counts.csv --outcome y --probs p --weights n
+  cat scores.csv | calstat report - --outcome y --probs p --json
+"""
+
+_FIT = """\
+Fit a calibration map to outcomes and predicted probabilities, print its coefficients, standard errors and tests
+against the identity map (the map of a calibrated model), and store it as JSON.
+
+methods for one column of probabilities:
+  logistic     intercept and slope on the log odds: shifts and stretches; the usual recalibration of a risk model
+  beta         three parameters: may treat high and low probabilities differently
+  platt        for scores that are not probabilities, such as margins of a support vector machine
+  isotonic     any rising curve; needs many rows
+  histogram    the event rate of each bin
+methods for a column per class:
+  temperature  one number that makes all probabilities sharper or flatter (also for one column)
+  vector       a slope and a constant for each class
+  dirichlet    every class may draw on every other; --option penalty=odir:0.01 for many classes
+  matrix       the same on logits: --option scores=logit
+
+examples:
+  calstat fit scores.csv --outcome y --probs p --method beta --out map.json
+  calstat fit scores.csv --formula "y ~ p" --method logistic --option slope=1 --out map.json
+  calstat fit scores.csv --outcome y --probs p --option penalty=firth --out map.json
+  calstat fit scores.csv --outcome y --probs p --cluster hospital --out map.json
+  calstat fit cars.csv --outcome vehicle --probs p_bus p_opel p_saab p_van --method dirichlet --out map.json
+"""
+
+_APPLY = """\
+Add calibrated probabilities to a table of new predictions: the column 'calibrated', or one for each class. The table
+needs the columns that the map was fitted on; a row without a value there keeps an empty cell. A stored map is plain
+JSON: reading it runs no code.
+
+examples:
+  calstat apply map.json new.csv --out calibrated.csv
+  calstat apply map.json new.csv --out calibrated.csv --intervals
+  calstat apply map.json - --out - < new.csv > calibrated.csv
+"""
+
+_DEMO = """\
+Report on the shipped heart disease data: 297 patients, the probabilities of a naive Bayes classifier. Writes the
+data, the report as a web page and the reliability diagram to a folder.
+"""
+
+_DEMO_BEFORE = """\
+297 patients had their coronary arteries examined. Before that, a naive Bayes classifier gave each a probability
+of heart disease, from ten-fold cross-validation. Can these probabilities be believed?
+(Data: UCI Machine Learning Repository, Heart Disease, CC BY 4.0.)
+"""
+
+_DEMO_AFTER = """
+Written:
+  {html}  this report as a web page
+  {png}  the reliability diagram
+  {csv}  the data
+
+Put the probabilities right:
+  calstat fit {csv} --outcome disease --probs p_naive_bayes --method beta --out {map}
+Compare with a logistic regression:
+  calstat report {csv} --outcome disease --probs p_logistic"""
+
+
+def _parser() -> argparse.ArgumentParser:
+    """The arguments of all commands."""
+    parser = argparse.ArgumentParser(
+        prog="calstat", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--version", action="version", version=f"calstat {version('calstat')}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
+
+    demo = _command(commands, "demo", _run_demo, _DEMO, "a report on shipped data")
+    demo.add_argument("--out", default="calstat-demo", metavar="FOLDER", help="default: calstat-demo")
+
+    made = _command(commands, "report", _run_report, _REPORT, "how well probabilities agree with outcomes")
+    _add_table(made, required=True)
+    made.add_argument("--also", nargs="+", default=[], metavar="COLUMN", help="predictions to compare with --probs")
+    made.add_argument("--html", metavar="FILE", help="write the report as one web page")
+    made.add_argument("--png", metavar="FILE", help="write the reliability diagram as a picture")
+    made.add_argument("--json", action="store_true", help="print the numbers as JSON instead of the report")
+    made.add_argument("--bins", type=int, default=10, metavar="N", help="number of bins (default: 10)")
+    made.add_argument(
+        "--strategy",
+        choices=["equal_width", "equal_freq"],
+        default="equal_width",
+        help="bins of equal width (default) or with equally many rows",
+    )
+    _add_alpha(made)
+    made.add_argument("--seed", type=int, default=0, metavar="N", help="of simulated p-values (default: 0)")
+
+    fit = _command(commands, "fit", _run_fit, _FIT, "learn a calibration map and store it")
+    _add_table(fit, required=False)
+    fit.add_argument("--formula", metavar="'Y ~ P'", help="instead of --outcome and --probs")
+    fit.add_argument("--method", choices=list(METHODS), default="logistic", help="kind of map (default: logistic)")
+    fit.add_argument(
+        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the map; may be repeated"
+    )
+    fit.add_argument("--cluster", metavar="COLUMN", help="standard errors robust to correlation within its groups")
+    fit.add_argument("--out", required=True, metavar="FILE", help="file for the map (JSON)")
+
+    apply = _command(commands, "apply", _run_apply, _APPLY, "use a stored map on new predictions")
+    apply.add_argument("map", metavar="MAP", help="file written by calstat fit")
+    apply.add_argument("file", metavar="TABLE", help="CSV, .csv.gz or Parquet; '-' is standard input")
+    apply.add_argument("--out", required=True, metavar="FILE", help="CSV or Parquet; '-' is standard output")
+    apply.add_argument("--intervals", action="store_true", help="add standard errors and confidence limits")
+    _add_alpha(apply)
+    _add_separator(apply)
+    return parser
+
+
+def _command(commands: Any, name: str, run: Any, text: str, line: str) -> argparse.ArgumentParser:
+    """One subcommand; `text` is its help page, `line` its entry in the list of commands."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, help=line, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_table(parser: argparse.ArgumentParser, *, required: bool) -> None:
+    """Add the table of predictions and its columns."""
+    parser.add_argument("file", metavar="TABLE", help="CSV, .csv.gz or Parquet; '-' is standard input")
+    parser.add_argument("--outcome", required=required, metavar="COLUMN", help="what happened")
+    parser.add_argument(
+        "--probs", required=required, nargs="+", metavar="COLUMN", help="its probability; or a column per class"
+    )
+    parser.add_argument("--event", metavar="LABEL", help="the outcome that the probability is about; needed for text")
+    parser.add_argument("--weights", metavar="COLUMN", help="how many cases each row stands for (whole numbers)")
+    _add_separator(parser)
+
+
+def _add_separator(parser: argparse.ArgumentParser) -> None:
+    """Add the field separator of CSV files."""
+    parser.add_argument("--sep", default=",", metavar="CHAR", help="field separator of a CSV file (default: ',')")
+
+
+def _add_alpha(parser: argparse.ArgumentParser) -> None:
+    """Add the level of intervals."""
+    parser.add_argument(
+        "--alpha", type=float, default=0.05, metavar="A", help="1 - confidence level of intervals (default: 0.05)"
+    )
