@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
-from scipy import stats
-from scipy.special import logit
 
 from calstat import _pseudo_labels, _statistics
+from calstat._covariance import chi2_sf, lr_form, sandwich, standard_errors, wald_form
+from calstat._linear_maps import linear_map
 from calstat._logistic import LogisticFit, fit_logistic, score_rows
 from calstat._math import clip_probabilities
 from calstat._results import CalibrationTest
@@ -36,45 +35,38 @@ NOT_FITTED_HERE = "valid where p was not fitted on these rows"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Alternative:
-    """A recalibration map ``expit(X b + offset)`` and the value of b at which it is the identity."""
+    """A map that contains the identity: its title, the null hypothesis in words, and the options that make it."""
 
     title: str
     null: str
-    names: tuple[str, ...]
-    identity: tuple[float, ...]
-    columns: Callable[[FloatArray], list[FloatArray]]
-    offset: bool = False
+    kind: str
+    options: dict[str, Any]
 
 
 _ALTERNATIVES: dict[str, _Alternative] = {
     "in_the_large": _Alternative(
         title="Calibration in the large",
         null="the intercept is 0 when the slope is 1: events are as frequent as predicted",
-        names=("intercept",),
-        identity=(0.0,),
-        columns=lambda p: [np.ones_like(p)],
-        offset=True,
+        kind="LogisticCalibration",
+        options={"slope": 1.0},
     ),
     "temperature": _Alternative(
         title="Recalibration by temperature",
         null="the slope of logit p, without an intercept, is 1 (temperature 1)",
-        names=("slope",),
-        identity=(1.0,),
-        columns=lambda p: [logit(p)],
+        kind="BetaCalibration",
+        options={"parameters": "a"},
     ),
     "logistic": _Alternative(
         title="Logistic recalibration",
         null="intercept 0 and slope 1 on logit p",
-        names=("intercept", "slope"),
-        identity=(0.0, 1.0),
-        columns=lambda p: [np.ones_like(p), logit(p)],
+        kind="LogisticCalibration",
+        options={},
     ),
     "beta": _Alternative(
         title="Beta recalibration",
         null="a = 1, b = 1 and c = 0 in logit q = a ln p - b ln(1 - p) + c",
-        names=("c", "a", "b"),
-        identity=(0.0, 1.0, 1.0),
-        columns=lambda p: [np.ones_like(p), np.log(p), -np.log1p(-p)],
+        kind="BetaCalibration",
+        options={},
     ),
 }
 
@@ -88,7 +80,13 @@ class _Problem:
     weights: FloatArray | None
     columns: list[FloatArray]
     offset: FloatArray | None
+    names: tuple[str, ...]
+    identity: FloatArray
     alternative: _Alternative
+
+    @property
+    def nobs(self) -> float:
+        return float(self.y.size) if self.weights is None else float(self.weights.sum())
 
 
 def recalibration_test(
@@ -191,15 +189,17 @@ def recalibration_test(
     codes = _codes(groups, given, method)
     sample = positive_weight_rows(given)
     clipped, touched = clip_probabilities(sample.p, check_eps(eps))
-    if eps == 0 and (clipped.min() == 0 or clipped.max() == 1):
-        raise InputError("`eps` must be above 0 where `p` holds 0 or 1, whose logits are infinite; eps=0 was given.")
     alternative = _ALTERNATIVES[against]
+    form = linear_map(alternative.kind, eps=eps, **alternative.options)
+    columns, offset = form.design(clipped)
     problem = _Problem(
         y=sample.y,
         p=clipped,
         weights=sample.weights,
-        columns=alternative.columns(clipped),
-        offset=logit(clipped) if alternative.offset else None,
+        columns=columns,
+        offset=offset,
+        names=form.names,
+        identity=np.asarray(form.identity, dtype=np.float64),
         alternative=alternative,
     )
     notes = [f"{touched} of {sample.p.size} probabilities were clipped to [{eps:g}, 1 - {eps:g}]"] if touched else []
@@ -230,8 +230,9 @@ def _codes(groups: ArrayLike | None, sample: BinarySample, method: str | None) -
 
 
 def _fit(problem: _Problem) -> LogisticFit:
-    start = np.array(problem.alternative.identity)
-    return fit_logistic(problem.columns, problem.y, weights=problem.weights, offset=problem.offset, start=start)
+    return fit_logistic(
+        problem.columns, problem.y, weights=problem.weights, offset=problem.offset, start=problem.identity
+    )
 
 
 def _fitted(problem: _Problem, method: str | None, notes: list[str]) -> CalibrationTest | None:
@@ -256,47 +257,35 @@ def _fitted(problem: _Problem, method: str | None, notes: list[str]) -> Calibrat
         return _not_estimable(problem, method or "lr", reason, notes)
     if method == "wald":
         return _wald(problem, None, notes, fit)
-    statistic = 2 * (fit.llf - _statistics.log_likelihood(problem.y, problem.p, problem.weights))
-    return _result(problem, "lr", max(statistic, 0.0), fit.rank, _estimates(problem, fit, None), notes)
+    form = lr_form(fit.llf, _statistics.log_likelihood(problem.y, problem.p, problem.weights), fit.rank)
+    return _result(problem, "lr", form.statistic, form.df, _estimates(problem, fit, fit.covariance), notes)
 
 
 def _wald(
     problem: _Problem, codes: IntArray | None, notes: list[str], fit: LogisticFit | None = None
 ) -> CalibrationTest:
-    """Wald test with the model's or the cluster-robust covariance."""
+    """Wald test with the model's or the cluster-robust covariance, of the coefficients that the data determine."""
     fit = _fit(problem) if fit is None else fit
     if fit.separated:
         return _not_estimable(problem, "wald", "the scores separate the outcomes: the map has no finite fit", notes)
-    covariance = _inverse(fit.information)
+    covariance = fit.covariance
     if codes is not None:
         rows = score_rows(problem.columns, problem.y, fit.params, offset=problem.offset)
-        rows = rows * _statistics.counts(problem.y.size, problem.weights)[:, None]
-        size = int(codes.max()) + 1
-        sums = np.stack([np.bincount(codes, weights=column, minlength=size) for column in rows.T], axis=1)
-        n = _statistics.counts(problem.y.size, problem.weights).sum()
-        covariance = covariance @ (sums.T @ sums) @ covariance * size / (size - 1) * (n - 1) / (n - fit.rank)
-        notes = [*notes, f"covariance robust to correlation within {size} clusters"]
-    kept = fit.estimable
-    distance = (fit.params - np.array(problem.alternative.identity))[kept]
-    part = covariance[np.ix_(kept, kept)]
-    statistic = float(distance @ np.linalg.pinv(part, hermitian=True) @ distance)
-    rank = int(np.linalg.matrix_rank(part, hermitian=True))
-    return _result(problem, "wald", statistic, rank, _estimates(problem, fit, covariance), notes)
+        covariance = sandwich(rows, covariance, "cluster", weights=problem.weights, groups=codes)
+        notes = [*notes, f"covariance robust to correlation within {int(codes.max()) + 1} clusters"]
+    known = np.isfinite(np.diagonal(covariance))
+    if not known.any():
+        return _not_estimable(problem, "wald", "no coefficient is determined by the data", notes)
+    form = wald_form(fit.params, covariance, np.eye(known.size)[known], problem.identity[known])
+    return _result(problem, "wald", form.statistic, form.df, _estimates(problem, fit, covariance), notes)
 
 
-def _inverse(information: FloatArray) -> FloatArray:
-    return np.asarray(np.linalg.pinv(information, hermitian=True), dtype=np.float64)
-
-
-def _estimates(problem: _Problem, fit: LogisticFit, covariance: FloatArray | None) -> dict[str, Any]:
+def _estimates(problem: _Problem, fit: LogisticFit, covariance: FloatArray) -> dict[str, Any]:
     """Coefficients and standard errors by name; NaN for those that the data do not determine."""
-    cov = _inverse(fit.information) if covariance is None else covariance
     params = np.where(fit.estimable, fit.params, np.nan)
-    bse = np.where(fit.estimable, np.sqrt(np.diag(cov)), np.nan)
-    names = problem.alternative.names
     return {
-        **{name: float(value) for name, value in zip(names, params, strict=True)},
-        **{f"se_{name}": float(value) for name, value in zip(names, bse, strict=True)},
+        **{name: float(value) for name, value in zip(problem.names, params, strict=True)},
+        **{f"se_{name}": float(value) for name, value in zip(problem.names, standard_errors(covariance), strict=True)},
     }
 
 
@@ -308,7 +297,7 @@ def _score(
     test = _statistics.binary_score_test(problem.y, problem.p, features, problem.weights)
     if test.rank == 0:
         return _not_estimable(problem, method, "every p is 1/2, which a temperature does not change", notes)
-    chi2 = float(stats.chi2.sf(test.statistic, test.rank))
+    chi2 = chi2_sf(test.statistic, test.rank)
     if method == "score":
         return _result(problem, "score", test.statistic, test.rank, {}, notes)
     p, x = problem.p, features
@@ -341,11 +330,11 @@ def _result(
         name=problem.alternative.title,
         null=problem.alternative.null,
         statistic=statistic,
-        pvalue=float(stats.chi2.sf(statistic, df)) if pvalue is None else pvalue,
+        pvalue=chi2_sf(statistic, df or 0) if pvalue is None else pvalue,
         df=df,
         distribution="pseudo-label" if method == "pseudo_label" else "chi2",
         method=method,
-        nobs=float(_statistics.counts(problem.y.size, problem.weights).sum()),
+        nobs=problem.nobs,
         details=details,
         note="; ".join(notes) or None,
     )

@@ -144,8 +144,7 @@ def _likelihood(sample: BinarySample, p: FloatArray, alpha: float) -> dict[str, 
 def _coefficient(fit: LogisticFit, index: int, alpha: float) -> _Row:
     if fit.separated or not fit.estimable[index]:
         return _plain(np.nan)
-    variance = np.linalg.pinv(fit.information, hermitian=True)[index, index]
-    return _normal(float(fit.params[index]), float(np.sqrt(variance)), alpha)
+    return _normal(float(fit.params[index]), float(np.sqrt(fit.covariance[index, index])), alpha)
 
 
 def _scores(sample: BinarySample, alpha: float) -> dict[str, _Row]:
