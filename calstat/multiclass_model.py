@@ -280,7 +280,7 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
         """One warning, of the gravest thing that makes the estimates less than an ordinary optimum."""
         found = self._fault(results, fit)
         if found is not None:
-            warnings.warn(f"{self._form.kind}: {found[1]}", found[0], stacklevel=stacklevel + 1)
+            warnings.warn(f"{self._form.kind}: {found[1]}", found[0], stacklevel=stacklevel)
 
     def _fault(self, results: SoftmaxResults, fit: MapFit) -> tuple[type[CalstatWarning], str] | None:
         unseen = [c for c, count in zip(self._classes, self._counts, strict=True) if count == 0.0]

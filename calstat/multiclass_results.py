@@ -274,10 +274,6 @@ class SoftmaxResults(LikelihoodResults):
         return design, p, information_at(design, penalty, p, null=null, separated=separated)
 
     def _profile(self, alpha: float) -> FloatArray:
-        if self._map.penalty is not None:
-            raise NotDefinedError(
-                "a penalised fit has no likelihood to profile: its limits would be those of a prior. Use method='wald'."
-            )
         if self._map.free_cov is None:
             raise NotDefinedError("profile limits need the covariance of the fit; refit with fit(cov=True).")
         design, _, info = self._information_at(self._map.theta, "A profile-likelihood interval")

@@ -1,0 +1,115 @@
+"""Comparison of nested softmax maps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import special
+
+import calstat as cs
+from calstat.exceptions import InputError
+
+
+@pytest.fixture(scope="module")
+def sample() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(2)
+    p = rng.dirichlet(np.full(3, 1.5), size=500)
+    q = special.softmax(0.7 * np.log(p), axis=1)  # a temperature is the whole truth
+    return (q.cumsum(axis=1)[:, :-1] < rng.random((500, 1))).sum(axis=1), p
+
+
+def fits(sample: tuple[np.ndarray, np.ndarray], **options: Any) -> dict[str, Any]:
+    y, p = sample
+    scores: Any = {"scores": "probability", "eps": 1e-12, **options}
+    return {
+        "temperature": cs.TemperatureScaling(y, p, **scores).fit(),
+        "fixed": cs.VectorScaling(y, p, slopes="fixed", **scores).fit(),
+        "common": cs.VectorScaling(y, p, slopes="common", **scores).fit(),
+        "vector": cs.VectorScaling(y, p, **scores).fit(),
+        "full": cs.DirichletCalibration(y, p, **options).fit(),
+        "odir": cs.DirichletCalibration(y, p, penalty=cs.ODIR(1.0), **options).fit(),
+    }
+
+
+def test_the_table_by_hand(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    maps = fits(sample)
+    chosen = [maps[k] for k in ("full", "temperature", "vector", "common")]  # any order
+    comparison = cs.compare_models(chosen)
+    table = comparison.table
+    assert list(table.index) == [
+        "identity",
+        "TemperatureScaling",
+        "VectorScaling (common slopes)",
+        "VectorScaling",
+        "DirichletCalibration",
+    ]
+    np.testing.assert_array_equal(table["df"], [0, 1, 3, 5, 8])
+    np.testing.assert_allclose(
+        table["llf"].iloc[1:], [maps[k].llf for k in ("temperature", "common", "vector", "full")]
+    )
+    assert table["llf"].iloc[0] == maps["full"].llf_identity
+    np.testing.assert_allclose(table["lr"].iloc[1:], 2 * np.diff(table["llf"]))
+    np.testing.assert_allclose(
+        table["pvalue"].iloc[1:], special.chdtrc(np.diff(table["df"]), 2 * np.diff(table["llf"]))
+    )
+    np.testing.assert_allclose(table["aic"], -2 * table["llf"] + 2 * table["df"])
+    np.testing.assert_allclose(table["bic"], -2 * table["llf"] + np.log(500) * table["df"])
+    assert table["pvalue"].iloc[1] < 1e-6
+    assert (table["pvalue"].iloc[2:] > 0.01).all()
+    assert "compare each map with the one before it" in str(comparison)
+
+
+def test_penalised_maps_have_a_p_value_only_when_it_is_simulated(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    maps = fits(sample)
+    plain = cs.compare_models([maps["temperature"], maps["odir"]])
+    assert np.isnan(plain.table["pvalue"].iloc[2])
+    assert plain.table["df"].iloc[2] == maps["odir"].edf
+    assert "no chi-square law" in " ".join(str(plain).split())
+    drawn = cs.compare_models([maps["temperature"], maps["odir"]], n_resamples=99, rng=1)
+    assert drawn.table["reference"].tolist() == ["", "simulated", "simulated"]
+    assert drawn.table["pvalue"].iloc[1] == 0.01
+    assert drawn.table["pvalue"].iloc[2] > 0.01
+    again = cs.compare_models([maps["temperature"], maps["odir"]], n_resamples=99, rng=1)
+    np.testing.assert_array_equal(again.table["pvalue"], drawn.table["pvalue"])
+
+
+def test_simulated_p_values_agree_with_chi_square_ones(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    maps = fits(sample)
+    pair = [maps["temperature"], maps["vector"]]
+    chi2 = cs.compare_models(pair).table["pvalue"].iloc[2]
+    drawn = cs.compare_models(pair, n_resamples=400, rng=3).table["pvalue"].iloc[2]
+    # The chi-square law is good here; the Monte Carlo error of the other is at most 0.025.
+    assert abs(chi2 - drawn) < 0.09
+
+
+def test_weights_are_copies(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    y, p = sample
+    w = np.random.default_rng(4).integers(0, 3, len(y))
+    weighted = fits(sample, freq_weights=w)
+    repeated = fits((np.repeat(y, w), np.repeat(p, w, axis=0)))
+    names = ("temperature", "vector", "full")
+    a, b = (cs.compare_models([m[k] for k in names]).table for m in (weighted, repeated))
+    np.testing.assert_allclose(a.drop(columns="reference").astype(float), b.drop(columns="reference").astype(float))
+    drawn = cs.compare_models([weighted["temperature"], weighted["vector"]], n_resamples=19, rng=1)
+    assert drawn.table["pvalue"].iloc[1:].between(0.05, 1.0).all()
+
+
+def test_what_is_not_nested_is_refused(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    y, p = sample
+    maps = fits(sample)
+    with pytest.raises(InputError, match="not nested"):
+        cs.compare_models([maps["temperature"], maps["fixed"]])
+    with pytest.raises(InputError, match="not nested"):
+        cs.compare_models([maps["full"], maps["full"]])
+    with pytest.raises(InputError, match="same rows"):
+        cs.compare_models([maps["temperature"], cs.DirichletCalibration(y[:400], p[:400]).fit()])
+    with pytest.raises(InputError, match="same rows"):
+        cs.compare_models([maps["temperature"], cs.DirichletCalibration(np.roll(y, 1), p).fit()])
+    with pytest.raises(InputError, match="same features"):
+        cs.compare_models([maps["vector"], cs.DirichletCalibration(y, p, eps=0.01).fit()])
+    with pytest.raises(InputError, match="must be fitted softmax maps"):
+        cs.compare_models([])
+    shifted = cs.TemperatureScaling(y, np.log(p) + 3.0).fit()  # temperature does not see the constant
+    assert cs.compare_models([shifted, maps["full"]]).table["df"].tolist() == [0.0, 1.0, 8.0]
