@@ -330,7 +330,14 @@ class LogisticCalibrationResults(BinaryResults, kind="LogisticCalibration"):
     _large: LogisticCalibrationResults
 
     def attach_in_the_large(self, large: LogisticCalibrationResults) -> None:
-        """Keep the fit with the slope fixed at 1 beside this one; called once, by the model."""
+        """
+        Keep the fit with the slope fixed at 1 beside this one; called once, by the model.
+
+        Parameters
+        ----------
+        large : LogisticCalibrationResults
+            The fit with the slope fixed at 1.
+        """
         self._large = large
 
     @property

@@ -63,8 +63,12 @@ class FullModel(SoftmaxModel[F]):
             Deal the rows of each class to the folds at random; otherwise 0, 1, 2, 0, 1, ... in row order.
         rng : None, int or Generator
             Source of the shuffle.
-        cov_type, groups, cov
+        cov_type : str, optional
             As in `fit`, for the final fit.
+        groups : array_like or str, optional
+            As in `fit`.
+        cov : bool, optional
+            As in `fit`.
         progress : bool, optional
             Write the progress to standard error. The default does so on a terminal when it takes long.
 

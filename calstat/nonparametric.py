@@ -96,6 +96,8 @@ class IsotonicCalibration(_NonparametricModel):
         The label whose probability is calibrated.
     freq_weights : array_like of whole numbers, shape (n,), optional
         Copies of each row; weight 0 is absence.
+    groups : None
+        There for the sake of a common form: this map has no cluster-robust intervals.
     missing : {"raise", "drop"}, optional
         What to do with missing values; the default drops rows of a DataFrame and refuses them in arrays.
 
@@ -204,6 +206,8 @@ class HistogramBinning(_NonparametricModel):
         The label whose probability is calibrated.
     freq_weights : array_like of whole numbers, shape (n,), optional
         Copies of each row; weight 0 is absence.
+    groups : None
+        There for the sake of a common form: this map has no cluster-robust intervals.
     missing : {"raise", "drop"}, optional
         What to do with missing values; the default drops rows of a DataFrame and refuses them in arrays.
 
