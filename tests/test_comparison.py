@@ -56,7 +56,7 @@ def test_the_table_by_hand(sample: tuple[np.ndarray, np.ndarray]) -> None:
     )
     np.testing.assert_allclose(table["aic"], -2 * table["llf"] + 2 * table["df"])
     np.testing.assert_allclose(table["bic"], -2 * table["llf"] + np.log(500) * table["df"])
-    assert table["pvalue"].iloc[1] < 1e-6
+    assert table["pvalue"].iloc[1] < 1e-4
     assert (table["pvalue"].iloc[2:] > 0.01).all()
     assert "compare each map with the one before it" in str(comparison)
 
@@ -109,7 +109,7 @@ def test_what_is_not_nested_is_refused(sample: tuple[np.ndarray, np.ndarray]) ->
         cs.compare_models([maps["temperature"], cs.DirichletCalibration(np.roll(y, 1), p).fit()])
     with pytest.raises(InputError, match="same features"):
         cs.compare_models([maps["vector"], cs.DirichletCalibration(y, p, eps=0.01).fit()])
-    with pytest.raises(InputError, match="must be fitted softmax maps"):
+    with pytest.raises(InputError, match="sequence of fitted softmax maps"):
         cs.compare_models([])
     shifted = cs.TemperatureScaling(y, np.log(p) + 3.0).fit()  # temperature does not see the constant
     assert cs.compare_models([shifted, maps["full"]]).table["df"].tolist() == [0.0, 1.0, 8.0]

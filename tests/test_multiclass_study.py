@@ -23,6 +23,7 @@ from calstat._softmax_inference import (
     score_statistic_draws,
 )
 from calstat._softmax_maps import SoftmaxMap, fit_map, reported
+from calstat._softmax_selection import selected_gain, selected_gain_draws
 from calstat.multiclass_results import EXCESS_LIMIT
 from calstat.penalties import L2, ODIR
 
@@ -168,6 +169,75 @@ def test_size_under_a_penalty(penalty: Any) -> None:
     check_size(size(DIRICHLET, sharp, 300, 3, 200, seed=6, draws=99, penalty=penalty)["pseudo_label"], 200)
 
 
+def penalised_coverage(n: int, runs: int, seed: int, penalty: Any) -> dict[str, float]:
+    """Mean coverage over coefficients of 95% intervals of a penalised fit: of the truth, and of the penalty's target.
+
+    The target is the penalised fit to a sample of 200,000, whose sampling error is small beside that of n rows.
+    """
+    rng = np.random.default_rng(seed)
+    quadratic = penalty.quadratic(3)
+    p = smooth(200_000, rng)
+    features, _ = DIRICHLET.features(p)
+    large = fit_map(DIRICHLET, features, draw(mapped(p, TRUTH), rng), None, quadratic)
+    none = np.zeros((8, 0))
+    values = {
+        "truth": reported(DIRICHLET, TRUTH, quadratic, None, none).params,
+        "target": reported(DIRICHLET, large.theta, quadratic, None, none).params,
+    }
+    found: dict[str, list[float]] = {}
+    for _ in range(runs):
+        p = smooth(n, rng)
+        features, _ = DIRICHLET.features(p)
+        y = draw(mapped(p, TRUTH), rng)
+        fit = fit_map(DIRICHLET, features, y, None, quadratic)
+        design = DIRICHLET.design(features, y, None)
+        info = information_at(design, quadratic, fit.probabilities)
+        for kind in ("bayes", "frequentist"):
+            cov = free_covariance(design, quadratic, fit.theta, fit.probabilities, info, kind)
+            numbers = reported(DIRICHLET, fit.theta, quadratic, cov, none)
+            half = 1.959964 * np.sqrt(np.diag(numbers.cov))
+            for name, value in values.items():
+                found.setdefault(f"{kind}, {name}", []).append(float((np.abs(numbers.params - value) <= half).mean()))
+    return {name: float(np.mean(v)) for name, v in found.items()}
+
+
+def test_penalised_intervals_cover_their_target() -> None:
+    """Frequentist intervals are made for the penalised target; Bayesian ones are wider, and hold on average."""
+    found = penalised_coverage(300, 200, 7, ODIR(0.1, 0.1))
+    assert found["frequentist, target"] > 0.93
+    assert found["bayes, target"] > 0.95
+    assert found["bayes, truth"] > 0.93
+
+
+def size_with_choice(n: int, runs: int, draws: int, seed: int) -> float:
+    """Rejections at 5% where the penalty is chosen by cross-validation on the same rows."""
+    rng = np.random.default_rng(seed)
+    grid = [ODIR(lam, lam).quadratic(3) for lam in (1e-3, 1e-1, 1e1)]
+    rejected = 0
+    for _ in range(runs):
+        p = sharp(n, rng)
+        features, _ = DIRICHLET.features(p)
+        y = draw(p, rng)
+        fold = np.arange(n) % 3
+        gain = selected_gain(DIRICHLET, features, y, None, grid, fold, rtol=1e-10)
+        null = selected_gain_draws(DIRICHLET, features, p.T, None, grid, fold, draws, rng, rtol=1e-10)
+        rejected += (null >= gain * (1 - 1e-12)).sum() + 1 <= 0.05 * (draws + 1)
+    return rejected / runs
+
+
+@pytest.mark.slow
+def test_size_where_the_penalty_is_chosen_on_the_same_rows() -> None:
+    check_size(size_with_choice(300, 400, 39, seed=8), 400)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [300, 1000])
+@pytest.mark.parametrize("kind", [smooth, sharp], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("form", [DIRICHLET, VECTOR, TEMPERATURE], ids=lambda f: f.kind)
+def test_size_of_the_default_test_long(form: SoftmaxMap, kind: Any, n: int) -> None:
+    check_size(size(form, kind, n, 3, 2000, seed=1)["default"], 2000)
+
+
 def print_tables() -> None:
     """Print the figures of the documentation."""
     for n in (300, 1000, 5000):
@@ -185,6 +255,10 @@ def print_tables() -> None:
             for n in (300, 1000):
                 found = size(DIRICHLET, kind, n, 3, 2000, seed=2, penalty=penalty)
                 print(penalty, kind.__name__, n, found, flush=True)
+    for penalty in (ODIR(0.01, 0.01), ODIR(0.1, 0.1), ODIR(1.0, 1.0)):
+        for n in (300, 1000, 5000):
+            print(penalty, n, penalised_coverage(n, 1000, 7, penalty), flush=True)
+    print("chosen penalty", size_with_choice(300, 400, 39, seed=8), flush=True)
 
 
 if __name__ == "__main__":
