@@ -132,7 +132,10 @@ class BootstrapResult:
         if chosen == "normal":
             return _resampling.normal_limits(self.estimate, draws, alpha)
         if self.acceleration is None:
-            raise NotDefinedError(f"method='bca' needs leave-one-out values, which are not taken for {self.metric}.")
+            raise NotDefinedError(
+                f"method='bca' needs leave-one-out values, which were not taken for {self.metric}: "
+                "pass ci_method='bca' to bootstrap."
+            )
         return _resampling.bca_limits(self.estimate, draws, alpha, self.acceleration)
 
     def _inverted(self, alpha: float) -> tuple[float, float]:

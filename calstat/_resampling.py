@@ -226,6 +226,8 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
     drawn as binomial, and t is kept while the observed error lies in neither tail of alpha/2. Observed rates
     are first shrunk by one pseudo-row at the cell's mean probability, so that cells without events have a variance.
     """
+    if sample.norm == "max":
+        return _largest_gap_limits(sample, alpha)
     n, mean_p = sample.count, sample.mean_p
     expected = n * mean_p
     observed = float(sample_error(sample, sample.events - expected))
@@ -257,3 +259,18 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
     high = limit(bottom, top, lambda t: tails(t)[1] > alpha / 2)
     error = [float(sample_error(sample, n * moved(t))) for t in (low, high)]
     return InvertedInterval(low=min(error), high=max(error), empty=False)
+
+
+def _largest_gap_limits(sample: BinnedSample, alpha: float) -> InvertedInterval:
+    """Limits of the largest gap of the cells that hold rows, from exact limits of all rates at once.
+
+    The path of `invert_binned_error` moves all gaps alike and does not hold its level for the one that is largest.
+    Clopper-Pearson limits with Sidak's correction hold for all cells together, hence for the largest gap.
+    """
+    n, k, p = sample.count, sample.events, sample.mean_p
+    tail = -np.expm1(np.log1p(-alpha) / n.size) / 2
+    low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
+    high = np.where(k < n, special.betainccinv(k + 1, np.maximum(n - k, 1), tail), 1.0)
+    nearest = np.maximum(np.maximum(low - p, p - high), 0.0)
+    farthest = np.maximum(high - p, p - low)
+    return InvertedInterval(low=float(nearest.max()), high=float(farthest.max()), empty=False)

@@ -19,7 +19,8 @@ from calstat.metrics import _plans
 from calstat.metrics._common import Sample
 from calstat.metrics.errors import squared_ece
 
-_FEW = 2  # fewer distinct resamples than this have no spread
+_FEW = 2  # an outcome of fewer values than this has no variance
+_SMALL = 2000  # up to this many rows drawing rows is cheap, and exact for cells of a few rows too
 
 
 def bootstrap(
@@ -100,8 +101,11 @@ def bootstrap(
     is kept while the observed error is in neither tail. Its target is the error on these bins, a lower bound of the
     error without bins. [0, 0] means that the error is smaller than that of most calibrated samples.
 
-    For binary data and the top label the draws use that rows of one bin and outcome are alike: their number is
-    multinomial, the sum of their probabilities normal with the exact mean and variance.
+    For the largest gap the limits are those of all bins at once: Clopper-Pearson intervals with Sidak's correction.
+    They are wide where a bin holds few rows, and say nothing about bins that hold none.
+
+    Above 2000 rows, the draws for an event or the top label use that rows of one bin and outcome are alike: their
+    number is multinomial, the sum of their probabilities normal with the exact mean and variance.
 
     References
     ----------
@@ -127,6 +131,7 @@ def bootstrap(
     sample = _plans.read(function, y, p, metric_options, freq_weights=freq_weights, event=event, classes=classes)
     codes = None if groups is None else check_groups(groups, sample.y.size)
     generator = check_rng(rng)
+    seed = int(generator.integers(2**62))
     with _plans.quiet():
         estimate = _plans.evaluate_on(function, sample, None, metric_options)
     cells = _plans.cells(function, sample, metric_options) if function in _plans.BINNED and not rebin else None
@@ -148,12 +153,10 @@ def bootstrap(
         ci_method=method,
         nobs=sample.nobs,
         target=_target(function, rebin=rebin),
-        acceleration=None
-        if function in _plans.BINNED and plain
-        else _acceleration(function, sample, codes, metric_options),
+        acceleration=_acceleration(function, sample, codes, metric_options) if method == "bca" else None,
         binned=_plans.binned_sample(cells, sample.weights) if cells is not None and invertible else None,
         power=power,
-        seed=int(generator.integers(2**62)),
+        seed=seed,
         notes=tuple(notes),
     )
 
@@ -200,7 +203,8 @@ def _draw(
     rng: np.random.Generator,
 ) -> tuple[FloatArray, int]:
     """Values (B,) on the resamples, and how many of them hold one outcome only."""
-    if cells is not None and cells.index.shape[1] == 1 and codes is None and sample.weights is None:
+    independent = codes is None and sample.weights is None
+    if cells is not None and cells.index.shape[1] == 1 and independent and sample.y.size > _SMALL:
         return _cell_draws(cells, n_resamples, rng)
     matrices = _plans.incidence(cells) if cells is not None else None
     linear = _plans.row_values(metric, sample, options) if metric in _plans.LINEAR else None
