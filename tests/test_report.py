@@ -21,12 +21,26 @@ from calstat._report import html as pages
 from calstat._report.latex import escape
 from calstat._report.layout import Table, bin_table, error_table, index_table, without
 from calstat._report.layout import test_table as table_of_tests
-from calstat._report.words import Facts, findings, short
+from calstat._report.words import Facts, MulticlassFacts, findings, multiclass_findings, short
 from calstat._results import CalibrationTest
-from calstat.datasets import load_heart_disease
+from calstat.datasets import load_heart_disease, load_vehicle
 from calstat.diagnostics import hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
-from calstat.exceptions import InputError, LabelError
-from calstat.metrics import brier_score, e50, e90, ece, emax, ici, log_loss, mce, reliability_table
+from calstat.exceptions import DataWarning, InputError, LabelError, NotDefinedError
+from calstat.metrics import (
+    accuracy,
+    brier_score,
+    classwise_ece,
+    confidence_ece,
+    e50,
+    e90,
+    ece,
+    emax,
+    ici,
+    log_loss,
+    mce,
+    reliability_table,
+)
+from calstat.multiclass import TemperatureScaling
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "report_heart_disease.txt"
 CAUSAL = re.compile(r"\b(because|cause[sd]?|due to|effect|leads? to|proves?|confirms?|is calibrated)\b", re.IGNORECASE)
@@ -88,7 +102,7 @@ class TestNumbers:
 
     def test_alpha_widens_every_interval(self, heart):
         y, p = heart["disease"], heart["p_logistic"]
-        wide, narrow = (report(y, p, alpha=alpha, n_resamples=199) for alpha in (0.01, 0.2))
+        wide, narrow = (report(y, p, alpha=alpha, n_resamples=49) for alpha in (0.01, 0.2))
         for table in ("indexes", "errors", "bins"):
             a, b = (
                 (frame["ci_high"] - frame["ci_low"]).dropna()
@@ -97,10 +111,10 @@ class TestNumbers:
             assert (a > b).all(), table
         assert "99% interval" in str(wide)
 
-    def test_equal_data_give_equal_reports(self, heart, made):
-        again = report(heart["disease"], heart["p_logistic"])
-        assert str(again) == str(made)
-        assert again.to_html() == made.to_html()
+    def test_equal_data_give_equal_reports(self, heart):
+        first, second = (report(heart["disease"], heart["p_logistic"], n_resamples=19) for _ in range(2))
+        assert str(first) == str(second)
+        assert first.to_html() == second.to_html()
 
     def test_weights_are_repetitions(self, heart):
         y, p = heart["disease"].to_numpy(), heart["p_logistic"].to_numpy()
@@ -270,7 +284,7 @@ class TestOddData:
     )
     @pytest.mark.filterwarnings("ignore::calstat.exceptions.CalstatWarning")
     def test_every_form_is_made(self, y, p, options):
-        made = report(y, p, n_resamples=49, **options)
+        made = report(y, p, n_resamples=19, **options)
         assert made.findings
         read(made.to_html())
         assert max(len(line) for line in str(made).splitlines()) <= 100
@@ -379,3 +393,169 @@ def test_report_is_a_calibration_report(made):
     stream = io.StringIO()
     print(made, file=stream)
     assert stream.getvalue().startswith(" ")
+
+
+@pytest.fixture(scope="module")
+def vehicles():
+    return load_vehicle()
+
+
+@pytest.fixture(scope="module")
+def several(vehicles):
+    return report(vehicles["vehicle"], vehicles.filter(like="p_"), title="Vehicles")
+
+
+class TestSeveralClasses:
+    def test_numbers(self, vehicles, several):
+        y, P = vehicles["vehicle"], vehicles.filter(like="p_")
+        estimate = several.indexes["estimate"]
+        assert estimate["Accuracy"] == pytest.approx(accuracy(y, P), rel=1e-12)
+        assert estimate["Brier"] == pytest.approx(brier_score(y, P), rel=1e-12)
+        assert estimate["Log loss"] == pytest.approx(log_loss(y, P), rel=1e-12)
+        assert estimate["Mean confidence"] == pytest.approx(P.to_numpy().max(axis=1).mean(), rel=1e-12)
+        hit = P.to_numpy().argmax(axis=1) == np.searchsorted(["bus", "opel", "saab", "van"], y)
+        difference = P.to_numpy().max(axis=1) - hit
+        row = several.indexes.loc["Confidence - accuracy"]
+        assert row["estimate"] == pytest.approx(difference.mean(), rel=1e-10)
+        assert row["se"] == pytest.approx(difference.std(ddof=1) / np.sqrt(y.size), rel=1e-3)
+        assert several.errors.loc["Confidence ECE", "estimate"] == pytest.approx(confidence_ece(y, P), rel=1e-12)
+        assert several.errors.loc["Classwise ECE", "estimate"] == pytest.approx(classwise_ece(y, P).mean(), rel=1e-12)
+
+    def test_classes(self, vehicles, several):
+        y, P = vehicles["vehicle"], vehicles.filter(like="p_")
+        frame = several.classes
+        assert list(frame.index) == ["bus", "opel", "saab", "van"]
+        np.testing.assert_allclose(frame["ece"], classwise_ece(y, P), rtol=1e-12)
+        np.testing.assert_array_equal(frame["count"], y.value_counts().sort_index())
+        np.testing.assert_allclose(frame["mean_p"], P.mean(), rtol=1e-12)
+        assert (frame["pvalue_holm"] >= frame["pvalue"]).all()
+
+    def test_tests(self, vehicles, several):
+        assert [test.method for test in several.tests] == ["ece[confidence]", "ece[classwise]", "lr"]
+        y, P = vehicles["vehicle"], vehicles.filter(like="p_")
+        expected = TemperatureScaling(y, P, scores="probability").fit().test_identity()
+        assert several.tests[2].statistic == pytest.approx(expected.statistic, rel=1e-8)
+
+    def test_text_is_the_snapshot(self, several):
+        snapshot = SNAPSHOT.with_name("report_vehicle.txt")
+        assert str(several) + "\n" == snapshot.read_text(encoding="utf-8")
+
+    def test_forms(self, several):
+        assert max(len(line) for line in str(several).splitlines()) <= 100
+        reader = read(several.to_html())
+        assert plt.get_fignums() == []
+        assert len(reader.links) == 2
+        words = " ".join(" ".join(reader.words).split())
+        assert all(" ".join(sentence.split()) in words for sentence in several.findings)
+        assert not several.to_frame().duplicated(["section", "name", "method"]).any()
+        text = several.summary().as_latex()
+        assert text.count(r"\begin{tabular}") == 6
+        assert not re.search(r"(?<!\\)[%#$_]", text)
+        assert str(pickle.loads(pickle.dumps(several))) == str(several)
+
+    def test_pictures(self, several):
+        assert several.plot().axes[0].get_ylabel() == "Accuracy"
+        assert len(several.plot_classes().axes) == 4
+
+    def test_a_binary_report_has_no_panels(self, made):
+        with pytest.raises(NotDefinedError, match="plot"):
+            made.plot_classes()
+
+    def test_a_class_that_does_not_occur_and_long_names(self):
+        rng = np.random.default_rng(1)
+        P = rng.dirichlet(np.ones(35), 200)
+        names = [f"a rather long name of class number {k}" for k in range(35)]
+        y = np.array(names)[(P[:, :30].cumsum(axis=1) > 0.8 * rng.random((200, 1))).argmax(axis=1)]
+        with pytest.warns(DataWarning):
+            made = report(y, P, classes=names, n_resamples=19)
+        assert max(len(line) for line in str(made).splitlines()) <= 120
+        assert "the 30 of 35 with the largest ECE" in str(made)
+        assert all(test.name == "Pseudo-label test" for test in made.tests)
+
+    def test_weights_are_repetitions(self, vehicles):
+        y, P = vehicles["vehicle"].to_numpy()[:120], vehicles.filter(like="p_").to_numpy()[:120]
+        w = np.arange(120) % 3
+        names = ["bus", "opel", "saab", "van"]
+        weighted = report(y, P, classes=names, freq_weights=w, n_resamples=19)
+        repeated = report(np.repeat(y, w), np.repeat(P, w, axis=0), classes=names, n_resamples=19)
+        pd.testing.assert_frame_equal(weighted.indexes, repeated.indexes, rtol=1e-6)
+        pd.testing.assert_series_equal(weighted.errors["estimate"], repeated.errors["estimate"], rtol=1e-9)
+        assert dict(weighted.data)["Rows"] == "80, weighted"
+
+    @pytest.mark.parametrize(
+        ("difference", "holm", "said"),
+        [
+            ((0.1, 0.05, 0.15), [0.001, 0.5], "over-confident on average"),
+            ((-0.1, -0.15, -0.05), [0.001, 0.5], "under-confident on average"),
+            ((0.01, -0.05, 0.05), [0.001, 0.5], "no evidence of over- or under-confidence"),
+            ((0.01, -0.05, 0.05), [0.001, 0.5], "evidence against calibration for a."),
+            ((0.01, -0.05, 0.05), [0.2, 0.5], "no class shows evidence"),
+            ((0.01, -0.05, 0.05), [0.001] * 9, "and 3 more"),
+        ],
+    )
+    def test_sentences(self, difference, holm, said):
+        nan = np.nan
+        indexes = pd.DataFrame(
+            {"Accuracy": [0.8] + [nan] * 3, "Mean confidence": [0.9] + [nan] * 3,
+             "Confidence - accuracy": [difference[0], nan, *difference[1:]]},
+            index=["estimate", "se", "ci_low", "ci_high"],
+        ).T  # fmt: skip
+        errors = pd.DataFrame(
+            {"estimate": [0.1, 0.2], "expected": [0.1, 0.1], "pvalue": [0.3, 0.01]},
+            index=["Confidence ECE", "Classwise ECE"],
+        )
+        classes = pd.DataFrame({"ece": 0.1, "pvalue_holm": holm}, index=list("abcdefghi")[: len(holm)])
+        sentences = multiclass_findings(MulticlassFacts(indexes=indexes, errors=errors, classes=classes, alpha=0.05))
+        assert said in " ".join(sentences)
+        assert not any(CAUSAL.search(sentence) for sentence in sentences)
+
+
+@pytest.fixture(scope="module")
+def both(heart):
+    models = {"logistic": heart["p_logistic"]}
+    return report(heart["disease"], heart["p_naive_bayes"], models=models, n_resamples=99)
+
+
+class TestModels:
+    def test_rows_are_the_models_with_the_report_s_own_first(self, both, heart):
+        frame = both.models.frame
+        assert list(frame.index) == ["p_naive_bayes", "logistic"]
+        y = heart["disease"]
+        for name, column in (("p_naive_bayes", "p_naive_bayes"), ("logistic", "p_logistic")):
+            assert frame.loc[name, "log_loss"] == pytest.approx(log_loss(y, heart[column]), rel=1e-12)
+            assert frame.loc[name, "ECE"] == pytest.approx(ece(y, heart[column]), rel=1e-12)
+            assert frame.loc[name, "Slope"] == pytest.approx(val_prob(y, heart[column]).loc["Slope", "estimate"])
+
+    def test_differences_are_paired(self, both, heart):
+        y = heart["disease"].to_numpy()
+
+        def loss(p):
+            p = np.clip(p, 1e-15, 1 - 1e-15)
+            return -np.log(np.where(y == 1, p, 1 - p))
+
+        difference = loss(heart["p_logistic"].to_numpy()) - loss(heart["p_naive_bayes"].to_numpy())
+        row = both.models.frame.loc["logistic"]
+        assert row["difference"] == pytest.approx(difference.mean(), rel=1e-10)
+        half = 1.959964 * difference.std(ddof=1) / np.sqrt(y.size)
+        assert row["ci_high"] - row["difference"] == pytest.approx(half, rel=3e-3)
+        assert np.isnan(both.models.frame.loc["p_naive_bayes", "ci_low"])
+
+    def test_forms_hold_the_models(self, both):
+        assert "Models" in str(both)
+        assert max(len(line) for line in str(both).splitlines()) <= 100
+        assert len(read(both.to_html()).links) == 2
+        assert both.summary().as_latex().count(r"\begin{tabular}") == 7
+        ax = both.models.plot().axes[0]
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["p_naive_bayes", "logistic"]
+
+    def test_names_must_differ_and_rows_must_match(self, heart):
+        y, p = heart["disease"], heart["p_logistic"]
+        with pytest.raises(InputError, match="other names"):
+            report(y, p, models={"p_logistic": p})
+        with pytest.raises(InputError, match="same length"):
+            report(y.to_numpy(), p.to_numpy(), models={"short": p.to_numpy()[:-1]})
+
+    def test_models_of_several_classes_are_refused(self, vehicles):
+        P = vehicles.filter(like="p_")
+        with pytest.raises(InputError, match="`models`"):
+            report(vehicles["vehicle"], P, models={"again": P})

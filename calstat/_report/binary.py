@@ -57,7 +57,8 @@ _NOTES = (
     (
         "ECE weighs the gaps between observed and predicted in the bins by their rows, ACE weighs the bins equally, "
         "MCE is the largest gap. ECE², unbiased, is the mean squared gap with its noise taken off; it may be negative. "
-        "Expected is the mean under calibration: labels drawn anew from the predictions."
+        "Expected is the mean under calibration: labels drawn anew from the predictions. The interval allows for the "
+        "upward bias of binned errors and may end below the estimate."
     ),
     (
         "ICI, E50, E90 and Emax are mean, median, 90% quantile and maximum of the distance between the predictions and "

@@ -36,19 +36,24 @@ thead th { border-bottom: 2px solid var(--soft); vertical-align: bottom; }
 th:first-child, td.text, th.text { text-align: left; }
 tbody th { font-weight: 500; }
 tbody tr:nth-child(even) { background: var(--tint); }
-td.text { white-space: normal; overflow-wrap: anywhere; }
-@media (min-width: 30.01rem) { td.text { min-width: 5.5em; } }
+td.text { white-space: normal; overflow-wrap: break-word; min-width: 7em; }
 @media (max-width: 30rem) {
   th, td { padding: 0.2em 0.3em; }
   th:first-child { padding-left: 0; white-space: normal; }
 }
+@page { margin: 13mm; }
 @media print {
-  body { font-size: 10pt; }
+  body { font-size: 9pt; line-height: 1.35; }
   main { max-width: none; padding: 0; }
-  .pair { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 0 1.2rem; }
+  .pair { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 0 1rem; }
   .scroll { overflow: visible; }
-  table { font-size: 8pt; }
-  h2 { break-after: avoid; margin-top: 1.1rem; }
+  table { font-size: 7.5pt; }
+  th, td { padding: 0.14em 0.45em; }
+  h1 { font-size: 16pt; }
+  h2 { break-after: avoid; margin-top: 0.9rem; font-size: 11pt; }
+  li { margin: 0.12rem 0; }
+  img { max-width: 8.8cm; }
+  p.caption, ol.notes { font-size: 7.5pt; }
   table, figure, li { break-inside: avoid; }
   tbody tr:nth-child(even) { background: none; }
 }

@@ -11,6 +11,7 @@ import pandas as pd
 from calstat._results import CalibrationTest, format_count, format_number, format_pvalue
 
 _DIGITS = 3
+_MOST_CLASSES = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,12 +83,16 @@ def bin_table(frame: pd.DataFrame, alpha: float) -> Table:
 def class_table(frame: pd.DataFrame) -> Table:
     """Lay out the classes with their errors and p-values."""
     columns = ["count", "frequency", "mean_p", "ece", "expected", "pvalue", "pvalue_holm"]
+    title = "Classes"
+    if len(frame) > _MOST_CLASSES:
+        title = f"Classes: the {_MOST_CLASSES} of {len(frame)} with the largest ECE"
+        frame = frame.sort_values("ece", ascending=False, kind="stable").head(_MOST_CLASSES)
     rows = [
         [format_count(count), *map(number_text, numbers), pvalue_text(p), pvalue_text(holm)]
         for count, *numbers, p, holm in frame[columns].to_numpy(dtype=float)
     ]
     headers = ["n", "frequency", "mean p", "ECE", "expected", "p", "p (Holm)"]
-    return Table(title="Classes", headers=headers, stubs=[str(name) for name in frame.index], rows=rows)
+    return Table(title=title, headers=headers, stubs=[str(name) for name in frame.index], rows=rows)
 
 
 def without(table: Table, header: str) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Any
 
 import numpy as np
@@ -27,14 +28,15 @@ _ERRORS = {
     "Classwise MCE": "mce[classwise]",
     "MMCE": "mmce",
 }
-_MOST_LISTED = 8
+_LONGEST_LIST = 200
 _NOTES = (
     "Everything here takes the predictions as given: not fitted on these rows, and the rows independent.",
     "Confidence is the probability of the most probable class; accuracy is how often that class occurred.",
     (
         "The confidence ECE looks at the most probable class only; the classwise ECE is the mean over classes of the "
         "binary ECE of each, MCE is the largest gap of a bin. Expected is the mean under calibration: labels drawn "
-        "anew from the predictions."
+        "anew from the predictions. The intervals allow for the upward bias of binned errors and may end below the "
+        "estimate."
     ),
     "MMCE compares confidence and accuracy with a kernel of bandwidth 0.2 instead of bins.",
     "p (Holm) allows for looking at all classes; the other p-values are not adjusted for the number of tests.",
@@ -85,13 +87,12 @@ def _description(sample: MulticlassSample, table: pd.DataFrame, options: Options
     """Describe the data in names and texts."""
     counts = sample.class_counts
     names = [str(name) for name in sample.classes]
-    listed = ", ".join(names) if len(names) <= _MOST_LISTED else f"{', '.join(names[: _MOST_LISTED - 1])}, …"
     entries = [
         ("Outcome", options.outcome),
         ("Predictions", options.predictions),
         ("Observations", format_count(sample.nobs)),
         ("Classes", f"{len(names)}"),
-        ("Class of each column", listed),
+        ("Class of each column", shorten(", ".join(names), _LONGEST_LIST, placeholder=" …")),
         ("Rows of a class", f"{format_count(counts.min())} to {format_count(counts.max())}"),
         ("Smallest probability", short(float(sample.p.min()))),
         ("Bins", bins_text(len(table), options)),

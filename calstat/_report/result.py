@@ -25,6 +25,7 @@ from calstat.exceptions import NotDefinedError
 from calstat.reliability import ClassPanels, ReliabilityPanel
 
 _WIDTH = 98
+_WIDEST_ENTRY = 28
 _CALIBRATED = {"O/E": "1", "Intercept (slope 1)": "0", "Intercept": "0", "Slope": "1", "Confidence - accuracy": "0"}
 _CAPTION = (
     "Observed frequency against predicted probability. Points are bins, the line is the isotonic curve; grey is where "
@@ -115,7 +116,7 @@ class CalibrationReport:
             With ``as_text()``, ``as_html()`` and ``as_latex()``; the last needs the LaTeX package booktabs.
         """
         result = _ReportSummary(self._latex())
-        result.tables = [info_table(self.title, self.data)]
+        result.tables = [info_table(self.title, [(name, _clipped(value)) for name, value in self.data])]
         if self.models is not None:
             result.tables.append(_compact(self.models.table()))
         errors, tests, bins = self._tables()
@@ -292,6 +293,11 @@ def _compact(table: Table) -> SimpleTable:
     """Make a table for print whose columns are no wider than they need be."""
     layout = fmt_params | {"colwidths": None, "data_fmts": ["%s"]}
     return SimpleTable(table.rows, headers=table.headers, stubs=table.stubs, title=table.title, txt_fmt=layout)
+
+
+def _clipped(text: str) -> str:
+    """Cut a text that would make the block of data wider than a terminal."""
+    return text if len(text) <= _WIDEST_ENTRY else f"{text[: _WIDEST_ENTRY - 1]}…"
 
 
 def _png(draw: Callable[[Any], Any], size: tuple[float, float]) -> bytes:
