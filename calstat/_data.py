@@ -8,7 +8,7 @@ and counted.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -253,7 +253,22 @@ def _outcome(terms: Any, frame: pd.DataFrame, formula: str) -> tuple[str, Any]:
 
 def _namespace() -> Any:
     """What a formula may call besides patsy's own functions: numpy as np, logit and inv_logit."""
-    return patsy.EvalEnvironment([{}, {"np": np, "logit": logit, "inv_logit": inv_logit}])
+    functions = {"logit": _on_present(logit), "inv_logit": _on_present(inv_logit)}
+    return patsy.EvalEnvironment([{}, {"np": np, **functions}])
+
+
+def _on_present(function: Callable[[FloatArray], FloatArray]) -> Callable[[Any], FloatArray]:
+    """A function of numbers that leaves missing ones missing, as their rows are dropped later."""
+
+    def applied(values: Any) -> FloatArray:
+        numbers = as_float(values, "a term of the formula")
+        present = ~np.isnan(numbers)
+        result = np.full(numbers.shape, np.nan)
+        if present.any():
+            result[present] = function(numbers[present])
+        return result
+
+    return applied
 
 
 def _evaluate(factor: Any, frame: pd.DataFrame) -> Any:

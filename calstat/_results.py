@@ -68,9 +68,20 @@ def number_table(
     return SimpleTable([list(r) for r in rows], headers=list(headers), stubs=list(stubs), title=title, txt_fmt=_NUMBERS)
 
 
+class JoinedSummary(Summary):  # type: ignore[misc]  # statsmodels has no types
+    """statsmodels' Summary, but for LaTeX: one tabular for each table, as tables differ in their columns."""
+
+    def as_latex(self, label: str = "") -> str:  # noqa: ARG002  part of the signature that is overridden
+        """Tables as LaTeX tabulars, and the notes below them."""
+        parts = [table.as_latex_tabular() for table in self.tables]
+        if self.extra_txt is not None:
+            parts.append(self.extra_txt.replace("\n", " \\newline\n "))
+        return "\n\n".join(parts)
+
+
 def make_summary(tables: Sequence[SimpleTable], notes: Sequence[str] = ()) -> Summary:
     """Collect tables and numbered notes in a Summary with as_text, as_html and as_latex."""
-    summary = Summary()
+    summary = JoinedSummary()
     summary.tables = list(tables)
     if notes:
         lines = []

@@ -41,13 +41,13 @@ class _Told:
             else:
                 warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
 
-    def tell(self, kind: str, total: int) -> None:
-        """Issue one warning for all, two calls above the caller."""
+    def tell(self, kind: str, total: int, stacklevel: int) -> None:
+        """Issue one warning for all."""
         if self._found:
             name, first = self._found[0]
             names = list(dict.fromkeys(name for name, _ in self._found))
             text = f"{kind}: {len(names)} of {total} fits warned ({', '.join(names)}). Of {name}: {first.message}"
-            warnings.warn(text, first.category, stacklevel=4)
+            warnings.warn(text, first.category, stacklevel=stacklevel)
 
 
 def _check_kind(argument: str, kind: Any) -> None:
@@ -189,7 +189,7 @@ class OneVsRest(CalibrationModel):
         for label, model in self.models.items():
             with told.collect(f"class {label!r}"):
                 results[label] = model.fit(**options)
-        told.tell("OneVsRest", len(results))
+        told.tell("OneVsRest", len(results), stacklevel=3)
         columns = [np.asarray(part.predict(sample.p[:, j])) for j, part in enumerate(results.values())]
         fitted, zero = normalise_rows(np.stack(columns, axis=1))
         w = np.ones(zero.size) if sample.weights is None else sample.weights
@@ -400,7 +400,7 @@ class CrossValidatedCalibration(CalibrationModel):
             if oof is None:
                 oof = np.empty((len(self._y), *predicted.shape[1:]))
             oof[held_out] = predicted
-        told.tell("CrossValidatedCalibration", len(results) + 1)
+        told.tell("CrossValidatedCalibration", len(results) + 1, stacklevel=4)
         assert oof is not None  # there are two folds or more
         return CrossValidatedResults(
             fold_results=results,
@@ -450,14 +450,14 @@ def _given_folds(
         raise InputError(f"`folds` must have one label per row ({classes.size}), got {values.size}.")
     distinct, codes = np.unique(values, return_inverse=True)
     if distinct.size < 2:
-        raise InputError(f"`folds` must name at least 2 folds, got only {distinct[0]!r}.")
+        raise InputError(f"`folds` must name at least 2 folds, got only {distinct.tolist()[0]!r}.")
     table = np.zeros((distinct.size, len(labels)), dtype=np.int64)
     np.add.at(table, (codes[present], classes[present]), 1)
     emptied = np.argwhere((table == table.sum(axis=0)) & (table > 0))
     if emptied.size:
         f, k = emptied[0]
         raise NotEstimableError(
-            f"fold {distinct[f]!r} holds all {table[f, k]} rows of class {labels[k]!r}, so that a map fitted without "
-            "it does not know the class. Spread the class over the folds."
+            f"fold {distinct.tolist()[f]!r} holds all {table[f, k]} rows of class {labels[k]!r}, so that a map fitted "
+            "without it does not know the class. Spread the class over the folds."
         )
     return distinct.tolist(), codes.astype(np.int64)
