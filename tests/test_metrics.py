@@ -361,7 +361,7 @@ def test_smooth_ece_is_where_the_integral_equals_the_bandwidth(seed):
         for image in (center, -center, 2 - center, 2 + center, center - 2):
             smoothed += e * np.exp(-0.5 * ((t - image) / sigma) ** 2)
     integral = np.abs(smoothed).mean() / (sigma * np.sqrt(2 * np.pi)) / p.size
-    # Two grids: cells of 1.5e-5 against points 5e-5 apart.
+    # Two grids: cells of 6e-5 against points 5e-5 apart.
     assert integral == pytest.approx(sigma, abs=1e-7)
 
 
@@ -505,3 +505,24 @@ def test_floats_are_python_floats():
         assert type(metric(y, p)) is float
     for name in ("ici", "e50", "e90", "emax"):
         assert type(EVENT[name](y, p)) is float
+
+
+@pytest.mark.parametrize("name", [*BOTH, *EVENT])
+def test_float32_and_nullable_columns_give_the_answer_of_their_float64_values(name):
+    rng = np.random.default_rng(4)
+    p = np.concatenate([rng.random(40), np.arange(11) / 10]).astype(np.float32)
+    y = (rng.random(51) < p).astype(int)
+    metric = EVENT[name] if name in EVENT else BOTH[name][0]
+    expected = metric(y, p.astype(float))
+    np.testing.assert_array_equal(metric(y, p), expected)
+    frame = pd.DataFrame({"y": pd.array(y, dtype="Int8"), "p": pd.array(p, dtype="Float32")})
+    np.testing.assert_array_equal(metric(frame["y"], frame["p"]), expected)
+    np.testing.assert_array_equal(metric(frame["y"], frame["p"].sample(frac=1, random_state=0)), expected)
+
+
+def test_float32_softmax_rows_are_probabilities():
+    rng = np.random.default_rng(5)
+    P = np.exp(rng.normal(0, 3, (200, 7))).astype(np.float32)
+    P /= P.sum(axis=1, keepdims=True)
+    y = rng.integers(0, 7, 200)
+    assert ece(y, P, type="classwise") == ece(y, P.astype(float), type="classwise")

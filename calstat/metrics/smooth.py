@@ -427,7 +427,7 @@ def smooth_ece(
 
     Notes
     -----
-    Residuals are laid on a grid of 65,536 cells, on which the reflected kernel is a product in the cosine
+    Residuals are laid on a grid of 16,384 cells, on which the reflected kernel is a product in the cosine
     transform. That changes the value by less than 1e-6 unless it lies below 0.001.
 
     References
