@@ -32,15 +32,17 @@ def escape(text: str) -> str:
 
 def table_latex(table: Table) -> str:
     """Return a heading and the table."""
-    # A first column of names, right-aligned numbers, and paragraphs for words, which may be long.
-    columns = "".join("p{0.3\\textwidth}" if name in table.text else "r" for name in table.headers)
+    # Names, right-aligned numbers, short words; the last column of words is a paragraph, since it may be long.
+    columns = ["l", *("l" if name in table.text else "r" for name in table.headers)]
+    if table.text:
+        columns[0], columns[-1] = r"p{0.26\textwidth}", r"p{0.3\textwidth}"
     lines = [
         " & ".join(["", *map(escape, table.headers)]),
         *(" & ".join(map(escape, (stub, *row))) for stub, row in zip(table.stubs, table.rows, strict=True)),
     ]
     head, *body = (rf"{line} \\" for line in lines)
     return "\n".join(
-        [rf"\paragraph{{{escape(table.title)}}}\mbox{{}}", "", rf"\begin{{tabular}}{{l{columns}}}", r"\toprule", head,
+        [rf"\paragraph{{{escape(table.title)}}}\mbox{{}}", "", rf"\noindent\begin{{tabular}}{{{''.join(columns)}}}", r"\toprule", head,
          r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
     )  # fmt: skip
 
@@ -49,7 +51,7 @@ def pairs_latex(title: str, entries: Sequence[tuple[str, str]]) -> str:
     """Return a heading and a table of names and values."""
     body = [rf"{escape(name)} & {escape(value)} \\" for name, value in entries]
     return "\n".join(
-        [rf"\paragraph{{{escape(title)}}}\mbox{{}}", "", r"\begin{tabular}{ll}", r"\toprule", *body, r"\bottomrule",
+        [rf"\paragraph{{{escape(title)}}}\mbox{{}}", "", r"\noindent\begin{tabular}{ll}", r"\toprule", *body, r"\bottomrule",
          r"\end{tabular}", ""]
     )  # fmt: skip
 
