@@ -41,27 +41,28 @@ def table_latex(table: Table) -> str:
         *(" & ".join(map(escape, (stub, *row))) for stub, row in zip(table.stubs, table.rows, strict=True)),
     ]
     head, *body = (rf"{line} \\" for line in lines)
-    return "\n".join(
-        [rf"\paragraph{{{escape(table.title)}}}\mbox{{}}", "", rf"\noindent\begin{{tabular}}{{{''.join(columns)}}}", r"\toprule", head,
-         r"\midrule", *body, r"\bottomrule", r"\end{tabular}", ""]
-    )  # fmt: skip
+    return _tabular(table.title, "".join(columns), [head, r"\midrule", *body])
 
 
 def pairs_latex(title: str, entries: Sequence[tuple[str, str]]) -> str:
     """Return a heading and a table of names and values."""
-    body = [rf"{escape(name)} & {escape(value)} \\" for name, value in entries]
-    return "\n".join(
-        [rf"\paragraph{{{escape(title)}}}\mbox{{}}", "", r"\noindent\begin{tabular}{ll}", r"\toprule", *body, r"\bottomrule",
-         r"\end{tabular}", ""]
-    )  # fmt: skip
+    return _tabular(title, "ll", [rf"{escape(name)} & {escape(value)} \\" for name, value in entries])
+
+
+def _tabular(title: str, columns: str, lines: Sequence[str]) -> str:
+    start = rf"\noindent\begin{{tabular}}{{{columns}}}"
+    return "\n".join([_heading(title), "", start, r"\toprule", *lines, r"\bottomrule", r"\end{tabular}", ""])
+
+
+def _heading(title: str) -> str:
+    return rf"\paragraph{{{escape(title)}}}\mbox{{}}"
 
 
 def list_latex(title: str, sentences: Sequence[str], *, numbered: bool = False) -> str:
     """Return a heading and a list of sentences."""
     kind = "enumerate" if numbered else "itemize"
     items = [rf"\item {escape(sentence)}" for sentence in sentences]
-    heading = rf"\paragraph{{{escape(title)}}}\mbox{{}}"
-    return "\n".join([heading, rf"\begin{{{kind}}}", *items, rf"\end{{{kind}}}", ""])
+    return "\n".join([_heading(title), rf"\begin{{{kind}}}", *items, rf"\end{{{kind}}}", ""])
 
 
 __all__ = ["escape", "list_latex", "pairs_latex", "table_latex"]
