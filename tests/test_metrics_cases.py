@@ -145,6 +145,14 @@ def test_tied_top_labels_are_the_first_column():
     close(confidence_ece([0, 1, 2, 2], P, bins=5), 0.1)
 
 
+def test_mmce_is_the_root_with_the_width_on_the_scale_of_the_confidence():
+    hit, confidence = [1, 0, 1, 1, 0, 1], np.array([0.55, 0.62, 0.81, 0.93, 0.7, 0.88])
+    close(mmce(hit, confidence, bandwidth=0.4), 0.12324607997433895)
+    # The same as the top label of two columns: correct where the label is column 0.
+    P = np.column_stack([confidence, 1 - confidence])
+    close(mmce(1 - np.array(hit), P, type="confidence", bandwidth=0.4), 0.12324607997433895)
+
+
 def test_columns_are_matched_to_labels_by_name():
     y = ["cat", "dog", "bird", "dog"]
     P = pd.DataFrame({"cat": [0.7, 0.2, 0.1, 0.52], "dog": [0.2, 0.7, 0.3, 0.28], "bird": [0.1, 0.1, 0.6, 0.2]})
@@ -231,6 +239,12 @@ def test_arguments_are_not_changed(y_type):
             metric(y, p)
             metric(y_type(y), y_type(p))
     assert (p.tobytes(), y.tobytes()) == before
+
+
+def test_equal_indexes_with_repeated_labels_are_paired_by_position():
+    index = [0, 0, 1, 1]
+    y, p = pd.Series([1, 0, 1, 0], index=index), pd.Series([0.9, 0.2, 0.8, 0.1], index=index)
+    close(brier_score(y, p), 0.025)
 
 
 # --- scores -----------------------------------------------------------------------------------------------------
