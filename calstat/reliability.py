@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+from scipy import special, stats
 from scipy.optimize import isotonic_regression
 
 from calstat import plots
@@ -19,6 +20,7 @@ from calstat._validation import (
     MetricType,
     MulticlassSample,
     check_alpha,
+    check_binary,
     check_choice,
     check_count,
     check_rng,
@@ -26,8 +28,9 @@ from calstat._validation import (
 from calstat.exceptions import InputError
 from calstat.metrics import bootstrap, ece, pseudo_label_test, reliability_table
 from calstat.metrics._common import Edges, read_sample, tables, views
+from calstat.metrics._curves import smooth_curve
 
-Curve: TypeAlias = Literal["corp"] | None
+Curve: TypeAlias = Literal["corp", "smooth"] | None
 Band: TypeAlias = Literal["consistency"] | None
 Limits: TypeAlias = Literal["wilson", "jeffreys"] | None
 
@@ -37,6 +40,7 @@ _DRAWS = 500
 # Ranks that keep a place of their own in the simulated band: the ends of a fit depend on few rows.
 _OWN = 100
 _GROUPS = 800
+_CURVE_POINTS = 300
 _NICE = np.array([0.01, 0.02, 0.025, 0.05, 0.1, 0.2, 0.25, 0.5])
 
 
@@ -66,6 +70,7 @@ class ReliabilityPanel:
     interval: tuple[FloatArray, FloatArray] | None
     consistency: tuple[FloatArray, FloatArray, FloatArray] | None
     curve: tuple[FloatArray, FloatArray] | None
+    curve_band: tuple[FloatArray, FloatArray, FloatArray] | None
     histogram: tuple[FloatArray, FloatArray]
     labels: dict[str, str]
     limits: tuple[float, float]
@@ -140,10 +145,11 @@ def reliability_diagram(
     ci_method : {"wilson", "jeffreys", None}, default "wilson"
         Interval of each bin's frequency, as in `reliability_table`.
     band : {"consistency", None}, default "consistency"
-        The grey band: where the curve would lie pointwise, with probability 1 - alpha, if the labels were draws
-        from `p`; without a curve, where the frequency of each bin would.
-    curve : {"corp", None}, default "corp"
-        "corp": the isotonic fit of the outcomes, which needs no bins.
+        The grey band: where the isotonic curve would lie pointwise, with probability 1 - alpha, if the labels were
+        draws from `p`; without that curve, where the frequency of each bin would.
+    curve : {"corp", "smooth", None}, default "corp"
+        "corp": the isotonic fit of the outcomes, which needs no bins. "smooth": logistic regression on a natural
+        spline of logit p with five knots, as ``calibration_curve(smoother="spline")``, and its pointwise Wald band.
     alpha : float, default 0.05
         One minus the confidence level of intervals and band.
     n_resamples : int, default 999
@@ -190,7 +196,7 @@ def reliability_diagram(
     """
     check_choice("ci_method", ci_method, ("wilson", "jeffreys", None))
     check_choice("band", band, ("consistency", None))
-    check_choice("curve", curve, ("corp", None))
+    check_choice("curve", curve, ("corp", "smooth", None))
     look = Look(
         bins=bins,
         strategy=strategy,
@@ -239,14 +245,12 @@ def binary_panel(
     ends = (table["ci_low"].to_numpy(), table["ci_high"].to_numpy())
     limits = (0.0, _upper_limit(p, mean_y) if upper is None else upper)
     counts, edges = np.histogram(p, bins=50, range=limits, weights=weights)
-    curve = None
-    if look.curve == "corp":
-        fit = pav(y, p, weights)
-        curve = (fit.thresholds, fit.values)
+    curve, curve_band = _curve(y, p, weights, look)
     level = f"{100 * (1 - look.alpha):g}%"
     labels = {
         "points": f"bins, {level} interval" if look.ci_method else "bins",
-        "curve": "isotonic curve",
+        "curve": "isotonic curve" if look.curve == "corp" else "smooth curve",
+        "curve_band": f"its {level} band",
         "consistency": f"{level} range if calibrated",
     }
     return ReliabilityPanel(
@@ -256,11 +260,31 @@ def binary_panel(
         interval=None if look.ci_method is None else ends,
         consistency=_consistency(p, weights, look, rng),
         curve=curve,
+        curve_band=curve_band,
         histogram=(edges, counts.astype(np.float64)),
         labels=labels,
         limits=limits,
         title=title,
     )
+
+
+def _curve(
+    y: FloatArray, p: FloatArray, weights: FloatArray | None, look: Look
+) -> tuple[tuple[FloatArray, FloatArray] | None, tuple[FloatArray, FloatArray, FloatArray] | None]:
+    """Return the curve through the data, and the band of a smooth one."""
+    if look.curve is None:
+        return None, None
+    if look.curve == "corp":
+        fit = pav(y, p, weights)
+        return (fit.thresholds, fit.values), None
+    smooth = smooth_curve(check_binary(y, p, freq_weights=weights, event=1.0), "spline", "logit")
+    thinned = np.unique(np.linspace(0, smooth.p.size - 1, _CURVE_POINTS).astype(np.int64))
+    place, value = smooth.p[thinned], smooth.value[thinned]
+    if smooth.se is None or not whole(weights):
+        return (place, value), None
+    half = stats.norm.isf(look.alpha / 2) * smooth.se[thinned]
+    log_odds = special.logit(value)
+    return (place, value), (place, special.expit(log_odds - half), special.expit(log_odds + half))
 
 
 def _upper_limit(p: FloatArray, mean_y: FloatArray) -> float:
@@ -277,7 +301,7 @@ def _consistency(
     if look.band is None or not whole(weights):
         return None
     rows = np.sort(p if weights is None else np.repeat(p, weights.astype(np.int64)))
-    if look.curve is None:
+    if look.curve != "corp":
         return _bin_band(rows, bin_edges(rows, look.bins, look.strategy), look.alpha)
     return _curve_band(rows, look.alpha, rng)
 

@@ -5,14 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
+import statsmodels.api as sm
 from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
-from scipy import stats
+from patsy import cr
+from scipy import special, stats
 
 from calstat import reliability
 from calstat._pav import pav
 from calstat.exceptions import InputError
-from calstat.metrics import classwise_ece, confidence_ece, ece, reliability_table
+from calstat.metrics import calibration_curve, classwise_ece, confidence_ece, ece, reliability_table
 from calstat.reliability import reliability_diagram
 
 
@@ -66,6 +68,29 @@ class TestBinary:
         ax = reliability_diagram(y, p, n_resamples=49, rng=1).axes[0]
         fit = pav(y, p)
         np.testing.assert_array_equal(ax.lines[1].get_xydata(), np.column_stack((fit.thresholds, fit.values)))
+
+    def test_smooth_curve_is_the_spline_with_its_wald_band(self, data):
+        y, p = data
+        ax = reliability_diagram(y, p, curve="smooth", n_resamples=49, rng=1).axes[0]
+        expected = calibration_curve(y, p, smoother="spline")
+        curve = ax.lines[1].get_xydata()
+        np.testing.assert_allclose(curve[:, 1], np.interp(curve[:, 0], expected["p"], expected["calibrated"]))
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+            "95% range if calibrated", "its 95% band", "smooth curve", "bins, 95% interval"
+        ]  # fmt: skip
+        # The same band from statsmodels' GLM on the same basis.
+        logits = special.logit(np.unique(p))
+        knots = np.quantile(logits, [0.05, 0.275, 0.5, 0.725, 0.95])
+        basis = np.asarray(cr(special.logit(p), knots=knots[1:-1], lower_bound=knots[0], upper_bound=knots[-1]))
+        fit = sm.GLM(y, basis, family=sm.families.Binomial()).fit(tol=1e-12)
+        se = np.sqrt(np.einsum("ij,jk,ik->i", basis, fit.cov_params(), basis))
+        eta = basis @ fit.params
+        order = np.argsort(p)
+        panel = reliability.binary_panel(y.astype(float), p, None, look(curve="smooth"), np.random.default_rng(1), "")
+        place, low, high = panel.curve_band
+        for ours, sign in ((low, -1), (high, 1)):
+            theirs = special.expit(eta + sign * stats.norm.isf(0.025) * se)[order]
+            np.testing.assert_allclose(ours, np.interp(place, p[order], theirs), atol=1e-6)
 
     def test_jeffreys_interval_on_request_and_none_on_request(self, data):
         ax = reliability_diagram(*data, ci_method="jeffreys", n_resamples=49, rng=1).axes[0]

@@ -34,7 +34,7 @@ class SmoothCurve:
     """A calibration curve at the distinct probabilities.
 
     `p`, `value` (the smoothed event rate) and `count` (sum of the weights) are (m,); the strings say how the
-    curve was made.
+    curve was made. `se` (m,) is the standard error of the log odds of `value`, None for lowess, which has none.
     """
 
     p: FloatArray
@@ -42,6 +42,7 @@ class SmoothCurve:
     count: FloatArray
     smoother: str
     scale: str
+    se: FloatArray | None = None
 
     def quantile(self, q: float) -> float:
         """Return a quantile (type 7) over rows of the absolute difference of curve and diagonal."""
@@ -61,6 +62,7 @@ def smooth_curve(sample: BinarySample, smoother: Smoother, scale: Scale | None) 
     if p.size == 1:
         return SmoothCurve(p=p, value=events / count, count=count, smoother="constant", scale=scale)
     x = p if scale == "probability" else special.logit(clip_probabilities(p, _LOGIT_EPS)[0])
+    se = None
     if smoother == "lowess":
         value = _lowess(sample, x, events / count)
         name = "lowess (span 2/3, no robustness iterations, delta 1% of the range)"
@@ -68,6 +70,7 @@ def smooth_curve(sample: BinarySample, smoother: Smoother, scale: Scale | None) 
         columns, name = _logistic_columns(x, count, smoother)
         fit = fit_logistic(columns, events / count, weights=count)
         value = special.expit(columns @ fit.params)
+        se = np.sqrt(np.einsum("ij,jk,ik->i", columns, fit.covariance, columns))
         if fit.separated:
             warnings.warn(
                 f"smoother='{smoother}' has no finite optimum: the probabilities separate the outcomes, or one outcome "
@@ -75,7 +78,7 @@ def smooth_curve(sample: BinarySample, smoother: Smoother, scale: Scale | None) 
                 SeparationWarning,
                 stacklevel=3,
             )
-    return SmoothCurve(p=p, value=value, count=count, smoother=name, scale=scale)
+    return SmoothCurve(p=p, value=value, count=count, smoother=name, scale=scale, se=se)
 
 
 def _lowess(sample: BinarySample, x: FloatArray, rate: FloatArray) -> FloatArray:
