@@ -1,4 +1,4 @@
-"""The command line: report, fit, apply and demo.
+"""The command line: report, test, compare, fit, apply and demo.
 
 Exit codes: 0 done; 2 the input cannot be used, and one line on standard error says why; 130 interrupted.
 """
@@ -15,19 +15,22 @@ import sys
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
 
+from calstat._arguments import Run, make_parser
 from calstat._files import FileError, numeric_column, read_table, select_columns, written_whole
 from calstat._report import CalibrationReport, report
+from calstat._results import format_number, make_summary, number_table
 from calstat.base import load
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
+from calstat.composite import CrossValidatedCalibration
 from calstat.datasets import load_heart_disease
 from calstat.exceptions import CalstatError, CalstatWarning, LabelError
+from calstat.metrics import evaluate
 from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
 from calstat.nonparametric import HistogramBinning, IsotonicCalibration
 from calstat.penalties import L2, ODIR
@@ -45,9 +48,30 @@ METHODS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
     "matrix": (MatrixScaling, {"scores": "probability"}),
     "dirichlet": (DirichletCalibration, {}),
 }
+_FOR_ONE_COLUMN = ("logistic", "beta", "isotonic")  # what `compare` tries unless told
+_FOR_CLASSES = ("temperature", "vector", "dirichlet")
+_COMPARED = ("log_loss", "brier_score", "ece", "ece[confidence]", "ece[classwise]")
 _PENALTIES = {"l2": L2, "odir": ODIR}
 _SUFFIXES = {"mean": "", "mean_se": "_se", "mean_ci_lower": "_low", "mean_ci_upper": "_high"}
 _NOT_OPTIONS = {"y", "p", "event", "classes", "freq_weights", "groups", "missing"}  # have arguments of their own
+
+
+_DEMO_BEFORE = """\
+297 patients had their coronary arteries examined. Before that, a naive Bayes classifier gave each a probability
+of heart disease, from ten-fold cross-validation. Can these probabilities be believed?
+(Data: UCI Machine Learning Repository, Heart Disease, CC BY 4.0.)
+"""
+
+_DEMO_AFTER = """
+Written:
+  {html}  this report as a web page
+  {png}  the reliability diagram
+  {csv}  the data
+
+Put the probabilities right:
+  calstat fit {csv} --outcome disease --probs p_naive_bayes --method beta --out {map}
+Compare with a logistic regression:
+  calstat report {csv} --outcome disease --probs p_logistic"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +94,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")  # a label that the terminal cannot show must not stop the report
-    args = _parser().parse_args(argv)
+    args = make_parser(COMMANDS, list(METHODS)).parse_args(argv)
     with warnings.catch_warnings():
         warnings.simplefilter("always", CalstatWarning)
         warnings.showwarning = _show_warning
@@ -131,6 +155,41 @@ def _run_report(args: argparse.Namespace) -> None:
     for name in (args.html, args.png):
         if name is not None and not args.json:
             print(f"Written: {name}")
+
+
+def _run_test(args: argparse.Namespace) -> None:
+    """``calstat test``."""
+    data = _read_predictions(args)
+    tests = report(data.y, data.p, freq_weights=data.weights, event=data.event, rng=args.seed).tests
+    if args.json:
+        table = pd.concat([test.to_frame() for test in tests], ignore_index=True)
+        print(json.dumps(_records(table), ensure_ascii=False, indent=1))
+    else:
+        print("\n\n".join(map(str, tests)))
+
+
+def _run_compare(args: argparse.Namespace) -> None:
+    """``calstat compare``."""
+    data = _read_predictions(args)
+    one_column = isinstance(data.p, pd.Series)
+    event = {} if data.event is None else {"event": data.event}
+    given = evaluate(data.y, data.p, freq_weights=data.weights, **event)
+    columns = {"as given": given["value"]}
+    for method in args.methods or (_FOR_ONE_COLUMN if one_column else _FOR_CLASSES):
+        model, defaults = METHODS[method]
+        if event and "event" not in inspect.signature(model).parameters:
+            raise FileError(f"--event is for two outcomes; the method {method} takes a column for each class.")
+        options = {**defaults, **event, "folds": args.folds, "shuffle": True, "rng": args.seed}
+        fitted = CrossValidatedCalibration(data.y, data.p, model, freq_weights=data.weights, **options).fit()
+        columns[method] = fitted.metrics["out_of_fold"]
+    table = pd.DataFrame(columns).T
+    table = table[[name for name in _COMPARED if name in table.columns]].rename_axis("map")
+    if args.json:
+        print(json.dumps(_records(table), ensure_ascii=False, indent=1))
+        return
+    cells = [[format_number(value) for value in row] for row in table.to_numpy(dtype=float)]
+    note = f"Out of fold: each row is predicted by a map fitted without its fold ({args.folds} folds). Small is good."
+    print(make_summary([number_table(cells, list(table.columns), list(table.index), title="Calibration maps")], [note]))
 
 
 def _run_fit(args: argparse.Namespace) -> None:
@@ -323,166 +382,11 @@ def _value(text: str) -> Any:
         return text
 
 
-# -- arguments ---------------------------------------------------------------------------------------
-
-_DESCRIPTION = """\
-Is a model's predicted probability right, what is wrong with it, and how is it put right?
-
-  calstat demo                                   see it work on a real data set
-  calstat report scores.csv --outcome y --probs p    is it calibrated?
-  calstat fit    scores.csv --outcome y --probs p --out map.json    learn a map that puts it right
-  calstat apply  map.json new.csv --out calibrated.csv    use the map on new predictions
-
-A table is a CSV file (or .csv.gz, or Parquet) with one row per case and named columns: the outcome that happened
-and the probability that the model gave. '-' reads it from standard input. The predictions must come from a model
-that was not fitted on the same rows, or they look better than they are.
-"""
-
-_REPORT = """\
-Print how well predicted probabilities agree with outcomes: calibration in the large, slope, errors with intervals,
-tests, scores, bins, and what they mean in words.
-
-examples:
-  calstat report scores.csv --outcome died --probs risk --html report.html --png diagram.png
-  calstat report scores.csv --outcome status --event dead --probs risk
-  calstat report scores.csv --outcome died --probs risk --also old_score new_score
-  calstat report counts.csv --outcome y --probs p --weights n
-  cat scores.csv | calstat report - --outcome y --probs p --json
-"""
-
-_FIT = """\
-Fit a calibration map to outcomes and predicted probabilities, print its coefficients, standard errors and tests
-against the identity map (the map of a calibrated model), and store it as JSON.
-
-methods for one column of probabilities:
-  logistic     intercept and slope on the log odds: shifts and stretches; the usual recalibration of a risk model
-  beta         three parameters: may treat high and low probabilities differently
-  platt        for scores that are not probabilities, such as margins of a support vector machine
-  isotonic     any rising curve; needs many rows
-  histogram    the event rate of each bin
-methods for a column per class:
-  temperature  one number that makes all probabilities sharper or flatter (also for one column)
-  vector       a slope and a constant for each class
-  dirichlet    every class may draw on every other; --option penalty=odir:0.01 for many classes
-  matrix       the same on logits: --option scores=logit
-
-examples:
-  calstat fit scores.csv --outcome y --probs p --method beta --out map.json
-  calstat fit scores.csv --formula "y ~ p" --method logistic --option slope=1 --out map.json
-  calstat fit scores.csv --outcome y --probs p --option penalty=firth --out map.json
-  calstat fit scores.csv --outcome y --probs p --cluster hospital --out map.json
-  calstat fit cars.csv --outcome vehicle --probs p_bus p_opel p_saab p_van --method dirichlet --out map.json
-"""
-
-_APPLY = """\
-Add calibrated probabilities to a table of new predictions: the column 'calibrated', or one for each class. The table
-needs the columns that the map was fitted on; a row without a value there keeps an empty cell. A stored map is plain
-JSON: reading it runs no code.
-
-examples:
-  calstat apply map.json new.csv --out calibrated.csv
-  calstat apply map.json new.csv --out calibrated.csv --intervals
-  calstat apply map.json - --out - < new.csv > calibrated.csv
-"""
-
-_DEMO = """\
-Report on the shipped heart disease data: 297 patients, the probabilities of a naive Bayes classifier. Writes the
-data, the report as a web page and the reliability diagram to a folder.
-"""
-
-_DEMO_BEFORE = """\
-297 patients had their coronary arteries examined. Before that, a naive Bayes classifier gave each a probability
-of heart disease, from ten-fold cross-validation. Can these probabilities be believed?
-(Data: UCI Machine Learning Repository, Heart Disease, CC BY 4.0.)
-"""
-
-_DEMO_AFTER = """
-Written:
-  {html}  this report as a web page
-  {png}  the reliability diagram
-  {csv}  the data
-
-Put the probabilities right:
-  calstat fit {csv} --outcome disease --probs p_naive_bayes --method beta --out {map}
-Compare with a logistic regression:
-  calstat report {csv} --outcome disease --probs p_logistic"""
-
-
-def _parser() -> argparse.ArgumentParser:
-    """The arguments of all commands."""
-    parser = argparse.ArgumentParser(
-        prog="calstat", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--version", action="version", version=f"calstat {version('calstat')}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND", dest="command")
-
-    demo = _command(commands, "demo", _run_demo, _DEMO, "a report on shipped data")
-    demo.add_argument("--out", default="calstat-demo", metavar="FOLDER", help="default: calstat-demo")
-
-    made = _command(commands, "report", _run_report, _REPORT, "how well probabilities agree with outcomes")
-    _add_table(made, required=True)
-    made.add_argument("--also", nargs="+", default=[], metavar="COLUMN", help="predictions to compare with --probs")
-    made.add_argument("--html", metavar="FILE", help="write the report as one web page")
-    made.add_argument("--png", metavar="FILE", help="write the reliability diagram as a picture")
-    made.add_argument("--json", action="store_true", help="print the numbers as JSON instead of the report")
-    made.add_argument("--bins", type=int, default=10, metavar="N", help="number of bins (default: 10)")
-    made.add_argument(
-        "--strategy",
-        choices=["equal_width", "equal_freq"],
-        default="equal_width",
-        help="bins of equal width (default) or with equally many rows",
-    )
-    _add_alpha(made)
-    made.add_argument("--seed", type=int, default=0, metavar="N", help="of simulated p-values (default: 0)")
-
-    fit = _command(commands, "fit", _run_fit, _FIT, "learn a calibration map and store it")
-    _add_table(fit, required=False)
-    fit.add_argument("--formula", metavar="'Y ~ P'", help="instead of --outcome and --probs")
-    fit.add_argument("--method", choices=list(METHODS), default="logistic", help="kind of map (default: logistic)")
-    fit.add_argument(
-        "--option", action="append", default=[], metavar="NAME=VALUE", help="an option of the map; may be repeated"
-    )
-    fit.add_argument("--cluster", metavar="COLUMN", help="standard errors robust to correlation within its groups")
-    fit.add_argument("--out", required=True, metavar="FILE", help="file for the map (JSON)")
-
-    apply = _command(commands, "apply", _run_apply, _APPLY, "use a stored map on new predictions")
-    apply.add_argument("map", metavar="MAP", help="file written by calstat fit")
-    apply.add_argument("file", metavar="TABLE", help="CSV, .csv.gz or Parquet; '-' is standard input")
-    apply.add_argument("--out", required=True, metavar="FILE", help="CSV or Parquet; '-' is standard output")
-    apply.add_argument("--intervals", action="store_true", help="add standard errors and confidence limits")
-    _add_alpha(apply)
-    _add_separator(apply)
-    return parser
-
-
-def _command(commands: Any, name: str, run: Any, text: str, line: str) -> argparse.ArgumentParser:
-    """One subcommand; `text` is its help page, `line` its entry in the list of commands."""
-    parser: argparse.ArgumentParser = commands.add_parser(
-        name, help=line, description=text, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _add_table(parser: argparse.ArgumentParser, *, required: bool) -> None:
-    """Add the table of predictions and its columns."""
-    parser.add_argument("file", metavar="TABLE", help="CSV, .csv.gz or Parquet; '-' is standard input")
-    parser.add_argument("--outcome", required=required, metavar="COLUMN", help="what happened")
-    parser.add_argument(
-        "--probs", required=required, nargs="+", metavar="COLUMN", help="its probability; or a column per class"
-    )
-    parser.add_argument("--event", metavar="LABEL", help="the outcome that the probability is about; needed for text")
-    parser.add_argument("--weights", metavar="COLUMN", help="how many cases each row stands for (whole numbers)")
-    _add_separator(parser)
-
-
-def _add_separator(parser: argparse.ArgumentParser) -> None:
-    """Add the field separator of CSV files."""
-    parser.add_argument("--sep", default=",", metavar="CHAR", help="field separator of a CSV file (default: ',')")
-
-
-def _add_alpha(parser: argparse.ArgumentParser) -> None:
-    """Add the level of intervals."""
-    parser.add_argument(
-        "--alpha", type=float, default=0.05, metavar="A", help="1 - confidence level of intervals (default: 0.05)"
-    )
+COMMANDS: Mapping[str, Run] = {
+    "demo": _run_demo,
+    "report": _run_report,
+    "test": _run_test,
+    "compare": _run_compare,
+    "fit": _run_fit,
+    "apply": _run_apply,
+}

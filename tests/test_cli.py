@@ -127,6 +127,50 @@ def test_report_takes_the_event_in_any_script(heart: pd.DataFrame, capsys: Captu
     assert event in capsys.readouterr().out
 
 
+def test_test_prints_the_tests_of_the_report(heart: pd.DataFrame, capsys: Capture) -> None:
+    assert main(["test", *REPORT[1:]]) == 0
+    tests = cs.report(heart["disease"], heart["p_naive_bayes"]).tests
+    assert capsys.readouterr().out == "\n\n".join(map(str, tests)) + "\n"
+    assert main(["test", *REPORT[1:], "--json"]) == 0
+    content = json.loads(capsys.readouterr().out)
+    assert [row["pvalue"] for row in content] == [test.pvalue for test in tests]
+    assert all(row["null"] for row in content)
+
+
+def test_compare_holds_out_every_row(heart: pd.DataFrame, capsys: Capture) -> None:
+    argv = ["compare", *REPORT[1:], "--methods", "logistic", "--folds", "4", "--seed", "3"]
+    assert main([*argv, "--json"]) == 0
+    given, logistic = json.loads(capsys.readouterr().out)
+    y, p = heart["disease"], heart["p_naive_bayes"]
+    assert given == {
+        "map": "as given",
+        "log_loss": cs.log_loss(y, p),
+        "brier_score": cs.brier_score(y, p),
+        "ece": cs.ece(y, p),
+    }
+    fitted = cs.CrossValidatedCalibration(y, p, cs.LogisticCalibration, folds=4, shuffle=True, rng=3).fit()
+    assert logistic["log_loss"] == cs.log_loss(y, fitted.oof_predictions)
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert "as given" in out
+    assert f"{logistic['log_loss']:.4f}" in out
+    assert "(4 folds)" in " ".join(out.split())
+
+
+def test_compare_tries_maps_that_suit_the_columns(heart: pd.DataFrame, capsys: Capture) -> None:
+    table = load_vehicle()
+    table.to_csv("vehicle.csv", index=False)
+    columns = ["--outcome", "vehicle", "--probs", *table.columns[1:], "--folds", "3", "--json"]
+    assert main(["compare", "vehicle.csv", *columns]) == 0
+    assert [row["map"] for row in json.loads(capsys.readouterr().out)] == [
+        "as given",
+        "temperature",
+        "vector",
+        "dirichlet",
+    ]
+    assert "--event" in _fails(capsys, "compare", *REPORT[1:], "--event", "1", "--methods", "vector")
+
+
 def test_rows_with_a_missing_value_are_left_out_and_counted(heart: pd.DataFrame, capsys: Capture) -> None:
     holes = heart.astype({"disease": float}).copy()
     holes.loc[3, "disease"] = np.nan
@@ -336,7 +380,9 @@ def test_wrong_usage_exits_2_and_shows_it(capsys: Capture, argv: list[str]) -> N
     assert "usage: calstat" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("argv", [["--help"], *([name, "--help"] for name in ("demo", "report", "fit", "apply"))])
+@pytest.mark.parametrize(
+    "argv", [["--help"], *([name, "--help"] for name in ("demo", "report", "test", "compare", "fit", "apply"))]
+)
 def test_help_shows_an_example(capsys: Capture, argv: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(argv)
