@@ -106,6 +106,11 @@ class SoftmaxResults(LikelihoodResults):
         return self._estimates.df_model
 
     @property
+    def gradient(self) -> float:
+        """Largest entry of the gradient of the mean objective at the estimates."""
+        return self._estimates.gradient
+
+    @property
     def rank(self) -> int:
         """Number of free parameters that the data (and the penalty) determine."""
         return self._map.rank

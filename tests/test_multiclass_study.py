@@ -134,10 +134,9 @@ def size_run(
     lr = 2.0 * info.nobs * (-np.log(q[y, np.arange(len(y))]).mean() - fit.loss)
     wald = np.nan
     if not fit.separated and not fit.null.shape[1]:
-        at = information_at(design, None, fit.probabilities, null=fit.null)
+        at = information_at(design, None, fit.probabilities)
         change = design.free(fit.theta - identity)
-        covariance = free_covariance(design, None, fit.theta, fit.probabilities, at, "nonrobust")
-        wald = float(change @ np.linalg.solve(covariance, change) > critical)
+        wald = float(change @ at.likelihood @ change > critical)
     out |= {"lr": float(lr > critical), "score": float(statistic > critical), "wald": wald}
     out["default"] = out["lr"] if excess <= EXCESS_LIMIT else out["pseudo_label"]
     return out
