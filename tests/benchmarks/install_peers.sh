@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
 # Programs that the benchmarks measure beside calstat. The tests never need them.
 set -euo pipefail
-pip install scikit-learn uncertainty-calibration pycalib torch torchmetrics
-pip install --no-deps --ignore-requires-python betacal netcal
+pip install jax scikit-learn uncertainty-calibration pycalib torch torchmetrics
+pip install --no-deps --ignore-requires-python betacal netcal dirichletcal==0.5.3
