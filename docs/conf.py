@@ -13,7 +13,7 @@ version = release = installed_version("calstat")
 
 root_doc = "docs/index"
 include_patterns = ["docs/**", "vignettes/*.py"]
-exclude_patterns = ["docs/_build/**", "docs/scripts/**", "docs/_templates/**", "docs/conf.py"]
+exclude_patterns = ["docs/_build/**", "docs/scripts/**", "docs/_templates/**", "docs/_tables/**", "docs/conf.py"]
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
@@ -57,6 +57,8 @@ if os.environ.get("CALSTAT_DOCS_INTERSPHINX"):
 html_theme = "pydata_sphinx_theme"
 html_title = "calstat"
 html_static_path = ["_static"]
+html_css_files = ["calstat.css"]
+html_sidebars = {"docs/*": [], "vignettes/*": []}  # a list of pages only beside the reference and the guides
 html_extra_path = ["_extra"]  # index.html at the top leads to the start page
 html_show_sourcelink = False
 html_theme_options = {
