@@ -86,11 +86,12 @@ def test_inputs_are_not_changed():
 class TestReliability:
     def test_points_bars_and_areas(self):
         ax = plots.reliability(MEAN_P, MEAN_Y, interval=(LOW, HIGH), count=COUNT).axes[0]
-        bars, points = ax.collections
+        (points,) = ax.collections
         shown = np.isfinite(MEAN_P)
         np.testing.assert_array_equal(points.get_offsets(), np.column_stack((MEAN_P, MEAN_Y))[shown])
-        ends = np.array([segment[:, 1] for segment in bars.get_segments()])
-        np.testing.assert_array_equal(ends, np.column_stack((LOW, HIGH))[shown])
+        bars = ax.lines[-1].get_xydata().reshape(-1, 3, 2)
+        np.testing.assert_array_equal(bars[:, :2, 1], np.column_stack((LOW, HIGH))[shown])
+        np.testing.assert_array_equal(bars[:, 0, 0], MEAN_P[shown])
         areas = points.get_sizes()
         # A quarter of the rows: half the share of the area that depends on the count.
         np.testing.assert_allclose((areas[1] - 14 * (areas[0] / 60)) / (areas[0] - 14 * (areas[0] / 60)), 0.5)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from textwrap import wrap
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
-from matplotlib.figure import Figure
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_params
@@ -219,7 +217,7 @@ class CalibrationReport:
         """
         errors, tests, bins = (html.table_html(table) for table in self._tables())
         sections = [html.table_html(table) for table in self._index_tables()]
-        png = _png(self.plot, (5.2, 5.8))
+        png, _ = _png(self.plot())
         picture = html.picture_html("Reliability diagram", png, alt=self.panel.title, caption=_CAPTION)
         words = html.list_html("In words", self.findings) + html.pairs_html("Data", self.data)
         page = html.page_html(
@@ -244,7 +242,7 @@ class CalibrationReport:
         if self.models is None:
             return ""
         caption = "Observed frequency against mean prediction in the bins of each model."
-        png = _png(self.models.plot, (5.2, 5.2))
+        png, _ = _png(self.models.plot())
         picture = html.picture_html("Models in one diagram", png, alt=caption, caption=caption)
         return html.table_html(self.models.table()) + picture
 
@@ -252,9 +250,7 @@ class CalibrationReport:
         """Return the table and the diagrams by class as a part of the page; nothing for a binary outcome."""
         if self.classes is None or self.class_panels is None:
             return ""
-        figure = self.class_panels.draw()
-        png, width = _bytes(figure, 160), figure.get_figwidth()
-        plt.close(figure)
+        png, width = _png(self.class_panels.draw())
         picture = html.picture_html("By class", png, alt=self.class_panels.title, caption=_CAPTION, width=width)
         return html.table_html(class_table(self.classes)) + picture
 
@@ -300,17 +296,12 @@ def _clipped(text: str) -> str:
     return text if len(text) <= _WIDEST_ENTRY else f"{text[: _WIDEST_ENTRY - 1]}…"
 
 
-def _png(draw: Callable[[Any], Any], size: tuple[float, float]) -> bytes:
-    """Draw apart from pyplot, so that no figure stays open, and return the picture as PNG."""
-    figure = Figure(figsize=size, layout="compressed")
-    draw(figure.add_subplot())
-    return _bytes(figure, 160)
-
-
-def _bytes(figure: Any, dpi: int) -> bytes:
+def _png(figure: Any) -> tuple[bytes, float]:
+    """Return a new figure as PNG with its width in inches, and close it."""
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=dpi, facecolor="white")
-    return stream.getvalue()
+    figure.savefig(stream, format="png", dpi=180, facecolor="white")
+    plt.close(figure)
+    return stream.getvalue(), figure.get_figwidth()
 
 
 __all__ = ["CalibrationReport"]

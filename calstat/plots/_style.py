@@ -17,6 +17,7 @@ from matplotlib import pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.font_manager import font_scalings
 from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.transforms import ScaledTranslation
 
 from calstat._typing import ArrayLike, FloatArray
 
@@ -116,8 +117,34 @@ def legend(ax: Axes, **options: Any) -> None:
         ax.legend(fontsize=font_size(ax, "small"), **options)
 
 
-def strip_below(ax: Axes, edges: ArrayLike, counts: ArrayLike, xlabel: str | None) -> None:
-    """Hang a strip with the histogram of the predictions under the axes; the x labels move to it."""
+def legend_below(ax: Axes, lowest: Axes) -> None:
+    """Draw the legend under the label of the x axis, where it hides nothing, on a figure that has room for it.
+
+    `lowest` is the axes that carries the label: a strip, or `ax` itself.
+    """
+    _, labels = ax.get_legend_handles_labels()
+    if not labels:
+        return
+    # A letter takes about 0.55 of the font size, the handle and the gaps of a column about four letters.
+    columns = 2.0 * (max(map(len, labels)) + 4) * 0.55 * font_size(ax, "small")
+    width = 72.0 * ax.get_window_extent().width / ax.figure.dpi
+    # Tick labels and axis label, with the gaps that matplotlib leaves between them.
+    depth = 1.3 * font_size(ax, "small") + 6.0 + (1.3 * font_size(ax) + 5.0 if lowest.get_xlabel() else 0.0)
+    shift = ScaledTranslation(0.0, -depth / 72.0, ax.figure.dpi_scale_trans)
+    ax.legend(
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        bbox_transform=lowest.transAxes + shift,
+        ncols=2 if columns < width else 1,
+        frameon=False,
+        columnspacing=1.2,
+        handlelength=1.6,
+        fontsize=font_size(ax, "small"),
+    )
+
+
+def strip_below(ax: Axes, edges: ArrayLike, counts: ArrayLike, xlabel: str | None) -> Axes:
+    """Hang a strip with the histogram of the predictions under the axes, and return it; the x labels move to it."""
     height = 0.17
     strip = ax.inset_axes([0.0, -height - 0.04, 1.0, height], sharex=ax)
     edges, counts = floats(edges), floats(counts)
@@ -131,6 +158,7 @@ def strip_below(ax: Axes, edges: ArrayLike, counts: ArrayLike, xlabel: str | Non
     strip.tick_params(labelsize=font_size(ax, "small"))
     if xlabel is not None:
         strip.set_xlabel(xlabel, fontsize=font_size(ax))
+    return strip
 
 
 def floats(values: ArrayLike) -> FloatArray:
@@ -166,6 +194,7 @@ __all__ = [
     "font_size",
     "label_axes",
     "legend",
+    "legend_below",
     "new_axes",
     "new_panels",
     "scale_of",

@@ -23,6 +23,7 @@ from calstat.plots._style import (
     font_size,
     label_axes,
     legend,
+    legend_below,
     new_axes,
     new_panels,
     scale_of,
@@ -97,7 +98,8 @@ def reliability(
     >>> [round(float(x), 1) for x in figure.axes[0].collections[0].get_offsets()[:, 0]]
     [0.1, 0.5, 0.9]
     """
-    figure, ax = new_axes(ax, (4.4, 4.9) if histogram is not None else (4.4, 4.5))
+    own = ax is None
+    figure, ax = new_axes(ax, (4.4, 5.4) if histogram is not None else (4.4, 5.0))
     scale = scale_of(ax)
     names = {} if labels is None else labels
     unit_square(ax, limits)
@@ -114,9 +116,12 @@ def reliability(
         ax.plot(*curve, color=ORANGE, lw=1.6 * scale, zorder=2.0, label=names.get("curve"))
     _points(ax, floats(mean_p), floats(mean_y), interval, count, names.get("points"))
     label_axes(ax, x=xlabel, y=ylabel, title=title)
-    if histogram is not None:
-        strip_below(ax, *histogram, xlabel)
-    legend(ax)
+    lowest = ax if histogram is None else strip_below(ax, *histogram, xlabel)
+    # Only a figure of our own is known to have room below the axes.
+    if own:
+        legend_below(ax, lowest)
+    else:
+        legend(ax)
     return figure
 
 
@@ -136,8 +141,9 @@ def _points(
     if count is not None and shown.any():
         area = 14.0 + 46.0 * np.sqrt(floats(count) / floats(count)[shown].max())
     if interval is not None:
-        low, high = floats(interval[0])[shown], floats(interval[1])[shown]
-        ax.vlines(x[shown], low, high, color=BLUE, lw=1.3 * scale, zorder=2.5)
+        # One broken line, not a collection: the legend looks for a place free of lines.
+        ends = np.stack([floats(interval[0]), floats(interval[1]), np.full(x.shape, np.nan)], axis=1)[shown]
+        ax.plot(np.repeat(x[shown], 3), ends.ravel(), color=BLUE, lw=1.3 * scale, zorder=2.5)
     ax.scatter(
         x[shown],
         y[shown],
