@@ -267,3 +267,31 @@ def holm(pvalues: FloatArray) -> FloatArray:
     steps = pvalues[order] * np.arange(order.size, 0, -1)
     out[order] = np.minimum(np.maximum.accumulate(steps), 1.0)
     return out
+
+
+def cumulative_range(y: FloatArray, p: FloatArray, ends: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Largest and smallest cumulated residual, 0 included, of labels (..., n) on sorted p (n,).
+
+    `ends` are the last rows of each run of equal p: only there is the sum read, so that order within ties is void.
+    """
+    sums = np.cumsum(y - p, axis=-1)[..., ends]
+    return np.maximum(sums.max(axis=-1), 0.0), np.minimum(sums.min(axis=-1), 0.0)
+
+
+def brownian_supremum_sf(x: float) -> float:
+    """P(sup |B(t)| > x) for Brownian motion on [0, 1]."""
+    if x < 0.5:
+        k = np.arange(4)
+        odd = 2 * k + 1
+        theta = (-1.0) ** k / odd * np.exp(-(odd**2) * np.pi**2 / (8 * max(x, 1e-6) ** 2))
+        return float(1 - 4 / np.pi * theta.sum())
+    k = np.arange(int(20 / x) + 2)
+    return float(np.clip(4 * np.sum((-1.0) ** k * special.ndtr(-(2 * k + 1) * x)), 0, 1))
+
+
+def brownian_range_sf(x: float) -> float:
+    """P(max B - min B > x) for Brownian motion on [0, 1] (Feller 1951)."""
+    if x < 0.25:
+        return 1.0
+    k = np.arange(1, int(40 / x) + 2)
+    return float(np.clip(8 * np.sum((-1.0) ** (k - 1) * k * special.ndtr(-k * x)), 0, 1))
