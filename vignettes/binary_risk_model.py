@@ -20,7 +20,10 @@ from calstat.datasets import load_heart_disease
 
 df = load_heart_disease()
 y = df["disease"]
-models = {"logistic regression": df["p_logistic"], "naive Bayes": df["p_naive_bayes"]}
+models = {
+    "logistic regression": df["p_logistic"],
+    "naive Bayes": df["p_naive_bayes"],
+}
 df.describe().round(2)
 
 # %% [markdown]
@@ -49,7 +52,7 @@ for ax, (name, p) in zip(axes, models.items(), strict=True):
 # that a calibrated model would show in a sample like this one (`expected`), and its p-value.
 
 # %%
-reports = {name: cs.report(y, p, title=f"Calibration of {name}") for name, p in models.items()}
+reports = {name: cs.report(y, p) for name, p in models.items()}
 pd.concat({name: report.errors for name, report in reports.items()}).round(3)
 
 # %% [markdown]
