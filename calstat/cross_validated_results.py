@@ -225,8 +225,8 @@ class CrossValidatedResults(CalibrationResults, kind="CrossValidatedCalibration"
             ("Outcome", self.outcome),
             ("Observations", format_count(self.nobs)),
             ("Folds", f"{len(self.fold_results)} ({self._how})"),
-            ("Prediction", "mean over the folds' maps" if self.ensemble else "map of all rows"),
-            ("Outcomes with out-of-fold p = 0", format_count(self.n_zero)),
+            ("Prediction", "mean over folds" if self.ensemble else "map of all rows"),
+            ("Out of fold p = 0, yet occurred", format_count(self.n_zero)),
         ]
         metrics, folds, _ = self._tables
         cells = [[format_number(v) for v in row] for row in metrics.to_numpy()]

@@ -232,7 +232,9 @@ class NonparametricResults(BinaryMap):
             "CrossValidatedCalibration gives honest ones."
         )
         if self._options["smoothing"]:
-            notes.append(f"smoothing={self._options['smoothing']:g} pseudo-rows of either outcome were added to each.")
+            notes.append(
+                f"{self._options['smoothing']:g} pseudo-rows of either outcome were added to each group of rows (smoothing=)."
+            )
         elif self.n_zero or self.n_one:
             notes.append(
                 f"{format_count(self.n_zero + self.n_one)} of {format_count(self.nobs)} observations are fitted with "

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -458,3 +459,27 @@ def test_cross_validation_errors():
         cs.CrossValidatedCalibration(y, p, cs.BetaCalibration).fit(cov_type="cluster", groups=np.arange(120))
     with pytest.raises(TypeError):
         cs.CrossValidatedCalibration(y, p, cs.BetaCalibration, bins=3)
+
+
+# -- print ---------------------------------------------------------------------------------------------
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "options"),
+    [
+        ("one_vs_rest", cs.OneVsRest, {}),
+        ("one_vs_rest_isotonic", cs.OneVsRest, {"base": cs.IsotonicCalibration}),
+        ("cross_validated", cs.CrossValidatedCalibration, {"method": cs.VectorScaling, "scores": "probability"}),
+        (
+            "cross_validated_histogram",
+            cs.CrossValidatedCalibration,
+            {"method": cs.OneVsRest, "base": cs.HistogramBinning, "bins": 4, "folds": 3, "ensemble": True},
+        ),
+    ],
+)
+def test_summaries_read_as_they_did(name, model, options):
+    text = str(model.from_formula(FORMULA, frame(), **options).fit().summary()) + "\n"
+    assert text == (SNAPSHOTS / f"summary_{name}.txt").read_text(encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= 100

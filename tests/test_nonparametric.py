@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -416,3 +417,43 @@ def test_coverage_of_both_kinds_of_interval(name, n):
     assert bootstrap[2] >= 0.85
     if name == "sharp":
         assert bootstrap[[0, 4]].max() < 0.5
+
+
+# -- print, and the intervals of bins ------------------------------------------------------------------
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+@pytest.mark.parametrize(
+    ("name", "model", "options"),
+    [
+        ("isotonic", cs.IsotonicCalibration, {}),
+        ("isotonic_smoothed", cs.IsotonicCalibration, {"smoothing": 1.0}),
+        ("histogram", cs.HistogramBinning, {"bins": 40}),
+        ("histogram_quantiles", cs.HistogramBinning, {"bins": 5, "strategy": "equal_freq"}),
+    ],
+)
+def test_summaries_read_as_they_did(name, model, options):
+    y, p = sample()
+    table = pd.DataFrame({"died": y, "risk": p}, index=np.arange(300))
+    text = str(model.from_formula("died ~ risk", table, **options).fit().summary(alpha=0.1)) + "\n"
+    assert text == (SNAPSHOTS / f"summary_{name}.txt").read_text(encoding="utf-8")
+    assert max(map(len, text.splitlines())) <= 100
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [100, 300, 1000])
+@pytest.mark.parametrize("name", TRUTHS)
+def test_coverage_of_the_intervals_of_bins(name, n):
+    """Wilson's interval holds the mean probability of the event over the rows of its bin."""
+    rng, hits, bins = np.random.default_rng(3), 0, 0
+    for _ in range(500):
+        p = special.expit(1.5 * rng.standard_normal(n))
+        q = TRUTHS[name](p)
+        y = (rng.random(n) < q).astype(int)
+        table = cs.HistogramBinning(y, p, bins=5, strategy="equal_freq").fit().table()
+        index = np.minimum(np.searchsorted(table["upper"], p, side="right"), 4)
+        truth = np.bincount(index, q, 5) / np.bincount(index, minlength=5)
+        hits += int(((table["ci_low"] <= truth) & (truth <= table["ci_high"])).sum())
+        bins += 5
+    assert hits / bins >= 0.93 - 2 * np.sqrt(0.95 * 0.05 / bins)
