@@ -182,9 +182,7 @@ def fit_map(
     )
 
 
-def _start(
-    design: Design, penalty: QuadraticPenalty | None, identity: FloatArray, null: FloatArray
-) -> FloatArray:
+def _start(design: Design, penalty: QuadraticPenalty | None, identity: FloatArray, null: FloatArray) -> FloatArray:
     """The identity map, or constant probabilities where these fit better: far-off logits leave no slope to follow."""
     counts = np.bincount(design.codes, weights=design.weights, minlength=design.n_classes)
     constant = np.zeros_like(identity)
