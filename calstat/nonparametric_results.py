@@ -232,9 +232,8 @@ class NonparametricResults(BinaryMap):
             "CrossValidatedCalibration gives honest ones."
         )
         if self._options["smoothing"]:
-            notes.append(
-                f"{self._options['smoothing']:g} pseudo-rows of either outcome were added to each group of rows (smoothing=)."
-            )
+            extra = f"{self._options['smoothing']:g}"
+            notes.append(f"smoothing={extra}: {extra} events and as many non-events were added to each group of rows.")
         elif self.n_zero or self.n_one:
             notes.append(
                 f"{format_count(self.n_zero + self.n_one)} of {format_count(self.nobs)} observations are fitted with "
