@@ -20,9 +20,8 @@ How it is solved
 - Rank. Directions that the design does not determine keep the value they have in the starting point, 0 by
   default: the solution of minimum norm in the working coefficients. A constant score, beside an intercept,
   so gets the slope 0.
-- Firth's penalised likelihood may have several maxima when rows have extreme leverage. Newton starts from every
-  high point of a lattice between the start and the unpenalised optimum, and the highest maximum is returned. The
-  profile limits follow the maxima continuously from there.
+- Firth's penalised likelihood may have several maxima when rows have extreme leverage. Newton starts from several
+  points, and the highest maximum is returned. Its profile limits follow the maxima continuously from there.
 
 References
 ----------
@@ -150,9 +149,9 @@ def fit_logistic(
     if start is None:
         gamma = _start(problem, held, values)
     bounds = np.full(k, -np.inf) if lower is None else np.asarray(lower, dtype=np.float64)
-    starts = [gamma] if penalty is None else _penalized_starts(problem, held, values, gamma)
-    found = [_maximize_bounded(problem, held, values, bounds, point, max_iter, tol) for point in starts]
-    best, at_bound = max(found, key=lambda pair: pair[0].point.value)
+    if penalty is not None:
+        gamma = _penalized_start(problem, held, values, gamma)
+    best, at_bound = _maximize_bounded(problem, held, values, bounds, gamma, max_iter, tol)
     params = problem.to_params @ best.point.gamma
     if fixed is not None:
         params = np.where(np.isnan(fixed), params, fixed)
@@ -371,30 +370,25 @@ def _start(problem: Problem, held: FloatArray, values: FloatArray) -> FloatArray
     return first.point.gamma if first.converged else zero
 
 
-def _penalized_starts(problem: Problem, held: FloatArray, values: FloatArray, gamma: FloatArray) -> list[FloatArray]:
-    """Points of a lattice between `gamma` and the unpenalised optimum where Firth's objective is above its neighbours.
+def _penalized_start(problem: Problem, held: FloatArray, values: FloatArray, gamma: FloatArray) -> FloatArray:
+    """Highest maximum (k,) of Firth's objective, of a subsample when there are many rows.
 
-    With rows of extreme leverage, such as probabilities clipped at 1e-15, it may have several maxima, which differ
-    in the scale of single coefficients.
+    With rows of extreme leverage, such as probabilities clipped at 1e-15, there may be several, at which single
+    coefficients differ in size. Newton starts at `gamma`, at the unpenalised optimum, and at the best points at which
+    one coefficient is an eighth or a sixty-fourth of it.
     """
     part = _subsample(problem)
-    plain = replace(part, penalty=None)
-    first = _maximize(plain, held, values, gamma, 0, 1.0).point.gamma  # moved onto the constraints
-    last = _maximize(plain, held, values, gamma, 40, 1e-6).point.gamma
-    basis = free_basis(problem, held)
-    f = basis.shape[1]
-    if f == 0:
-        return [first]
-    shares = np.array([0.0, *0.125 ** np.arange(4.0, -1.0, -1.0)])
-    lattice = np.stack(np.meshgrid(*[shares] * f, indexing="ij"), axis=-1).reshape(-1, f)
-    points = first + (lattice * (basis.T @ (last - first))) @ basis.T
-    heights = np.array([evaluate(part, point).value for point in points]).reshape((shares.size,) * f)
-    edged = np.pad(heights, 1, constant_values=-np.inf)
-    top = heights > -np.inf
-    for axis in range(f):
-        for side in (-1, 1):
-            top &= heights >= np.roll(edged, side, axis)[(slice(1, -1),) * f]
-    return list(points[top.ravel()]) or [first]
+    last = _maximize(replace(part, penalty=None), held, values, gamma, 40, 1e-6).point.gamma
+    starts = [gamma, last]
+    for row in problem.to_params:
+        rows, aims = _unit_rows(np.vstack([held, row]), np.append(values, row @ last))
+        if np.linalg.matrix_rank(rows) < rows.shape[0]:
+            continue
+        for share in (1 / 8, 1 / 64):
+            aim = np.append(aims[:-1], share * aims[-1])
+            starts.append(_maximize(part, rows, aim, last, 30, 1e-3).point.gamma)
+    found = [_maximize(part, held, values, start, 50, 1e-6).point for start in starts]
+    return max(found, key=lambda point: point.value).gamma
 
 
 def _maximize_bounded(
