@@ -18,7 +18,7 @@ from calstat._goodness import hosmer_lemeshow, spiegelhalter
 from calstat._kernel_test import kernel_test
 from calstat._logistic import fit_logistic
 from calstat._math import clip_probabilities
-from calstat._recalibration import recalibration_test
+from calstat._recalibration import Against, recalibration_test
 from calstat._results import CalibrationTest, format_count, format_number, format_pvalue, make_summary, number_table
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
 from calstat._validation import (
@@ -44,6 +44,9 @@ _SEES = {
     "Calibration in the large": "only whether events are as frequent as predicted over all rows",
     "Logistic recalibration": "a shift and a slope of the log odds; not waves along p",
     "Beta recalibration": "a shift, and slopes of the log odds that differ near 0 and near 1",
+    "Recalibration by TemperatureScaling": "probabilities that are too extreme or too timid as a whole",
+    "Recalibration by VectorScaling": "a slope and a shift of each class",
+    "Recalibration by DirichletCalibration": "any linear map of the log probabilities: also a class taken for another",
     "Spiegelhalter": "too extreme or too timid predictions; blind at p = 1/2, and errors can cancel",
     "Hosmer-Lemeshow": "gaps of groups of p; depends on the grouping, blind within groups",
     "Kolmogorov-Smirnov": "residuals of one sign that pile up from p = 0; no bins",
@@ -168,9 +171,9 @@ def calibration_tests(
     -------
     CalibrationTests
         Binary: calibration in the large, logistic and beta recalibration, Spiegelhalter, Hosmer-Lemeshow,
-        Kolmogorov-Smirnov, Kuiper, the kernel test, CORP and the pseudo-label ECE. Matrix: the kernel test of the top
-        label and the pseudo-label tests of the confidence and the classwise ECE, whose answers do not depend on the
-        order of the classes.
+        Kolmogorov-Smirnov, Kuiper, the kernel test, CORP and the pseudo-label ECE. Matrix: recalibration by
+        temperature, vector and Dirichlet maps, the kernel test of the top label and the pseudo-label tests of the
+        confidence and the classwise ECE. No answer depends on the order of the classes.
 
     Raises
     ------
@@ -198,8 +201,10 @@ def calibration_tests(
     outcome, score = sample.y, sample.p
     if not isinstance(sample, BinarySample):
         draw["classes"] = range(len(sample.classes))
+        maps: tuple[Against, ...] = ("temperature", "vector", "dirichlet")
         return CalibrationTests(
             tests=(
+                *(recalibration_test(outcome, score, against=against, **draw) for against in maps),
                 kernel_test(outcome, score, **draw),
                 pseudo_label_test(outcome, score, "confidence_ece", **draw),
                 pseudo_label_test(outcome, score, "classwise_ece", **draw),

@@ -1,14 +1,16 @@
-"""Tests of the identity map against recalibration maps, and the validation indexes of ``val.prob``, for binary data."""
+"""Tests of the identity map against recalibration maps."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from calstat import _pseudo_labels, _statistics
+from calstat._class_recalibration import KINDS, class_recalibration_test
 from calstat._covariance import chi2_sf, lr_form, sandwich, standard_errors, wald_form
 from calstat._linear_maps import linear_map
 from calstat._logistic import LogisticFit, fit_logistic, score_rows
@@ -22,15 +24,14 @@ from calstat._validation import (
     check_count,
     check_eps,
     check_groups,
+    check_multiclass,
     check_rng,
     positive_weight_rows,
 )
 from calstat.exceptions import InputError, NotEstimableWarning
 
-Against: TypeAlias = Literal["in_the_large", "temperature", "logistic", "beta"]
+Against: TypeAlias = Literal["in_the_large", "temperature", "logistic", "beta", "vector", "dirichlet"]
 Method: TypeAlias = Literal["lr", "wald", "score", "pseudo_label"]
-
-NOT_FITTED_HERE = "valid where p was not fitted on these rows"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,12 +99,13 @@ def recalibration_test(
     groups: ArrayLike | None = None,
     freq_weights: ArrayLike | None = None,
     event: Label | None = None,
+    classes: Sequence[Label] | None = None,
     eps: float = 1e-15,
     n_resamples: int = 9999,
     rng: RNGLike = None,
 ) -> CalibrationTest:
     r"""
-    Test binary predictions against a recalibration map that contains the identity.
+    Test predictions against a recalibration map that contains the identity.
 
     A map :math:`q = \operatorname{expit}(x(p)'b)` is compared with :math:`q = p`, which is one of its members:
 
@@ -120,10 +122,12 @@ def recalibration_test(
     ----------
     y : array_like of shape (n,)
         Outcome; see `event` for labels other than 0 and 1.
-    p : array_like of shape (n,)
-        Predicted probability of the event.
-    against : {"logistic", "in_the_large", "temperature", "beta"}
-        The map of the alternative.
+    p : array_like of shape (n,) or (n, K)
+        Predicted probability of the event, or one column for each class.
+    against : {"logistic", "in_the_large", "temperature", "beta", "vector", "dirichlet"}
+        The map of the alternative. For a matrix: softmax(ln p / T), softmax(s ln p + b) with a slope and a constant for
+        each class, or softmax(W ln p + b) with a full matrix, by "score" or "pseudo_label" (the default where the
+        variance of the score statistic is more than 10% above that of its chi-square law, or beyond 20 classes).
     method : {"lr", "wald", "score", "pseudo_label"}, optional
         Likelihood ratio, Wald or score statistic with its chi-square law, or the score statistic with the law it has
         when labels are drawn from p. By default "lr"; "wald" when `groups` are given; and "pseudo_label" where the
@@ -136,6 +140,8 @@ def recalibration_test(
         Whole numbers: a row of weight k counts as k rows.
     event : label, optional
         The label of the event where it is not clear from the labels.
+    classes : sequence of K labels, optional
+        The class of each column of a matrix.
     eps : float, default 1e-15
         p is clipped to [eps, 1 - eps] before logarithms; the note says how many values that touched.
     n_resamples : int, default 9999
@@ -181,14 +187,16 @@ def recalibration_test(
 
     The predictions are refuted: no intercept 0 and slope 1 would give labels like these.
     """
-    check_choice("against", against, tuple(_ALTERNATIVES))
+    check_choice("against", against, tuple(dict.fromkeys((*_ALTERNATIVES, *KINDS))))
     check_choice("method", method, (None, "lr", "wald", "score", "pseudo_label"))
-    n_resamples = check_count("n_resamples", n_resamples)
+    n_resamples, eps = check_count("n_resamples", n_resamples), check_eps(eps)
     generator = check_rng(rng)
+    if _is_matrix(p, against):
+        return _matrix_test(y, p, against, method, groups, freq_weights, classes, eps, n_resamples, generator)
     given = check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True)
     codes = _codes(groups, given, method)
     sample = positive_weight_rows(given)
-    clipped, touched = clip_probabilities(sample.p, check_eps(eps))
+    clipped, touched = clip_probabilities(sample.p, eps)
     alternative = _ALTERNATIVES[against]
     form = linear_map(alternative.kind, eps=eps, **alternative.options)
     columns, offset = form.design(clipped)
@@ -210,6 +218,41 @@ def recalibration_test(
         if chosen is not None:
             return chosen
     return _score(problem, "score" if method == "score" else "pseudo_label", n_resamples, generator, notes)
+
+
+def _is_matrix(p: ArrayLike, against: str) -> bool:
+    """Tell whether p is read as a matrix of classes; two columns are, where the map has more than one event."""
+    shape = np.shape(p)
+    matrix = len(shape) == 2 and (shape[1] > 2 or against not in _ALTERNATIVES)
+    if matrix and against not in KINDS:
+        raise InputError(
+            f"`against` must be 'temperature', 'vector' or 'dirichlet' for a matrix of probabilities; {against!r} is "
+            "for one event: pass `y == label` and its column."
+        )
+    if not matrix and against not in _ALTERNATIVES:
+        raise InputError(f"`against`={against!r} needs a matrix with one column per class; `p` has shape {shape}.")
+    return matrix
+
+
+def _matrix_test(
+    y: ArrayLike,
+    p: ArrayLike,
+    against: str,
+    method: str | None,
+    groups: ArrayLike | None,
+    freq_weights: ArrayLike | None,
+    classes: Sequence[Label] | None,
+    eps: float,
+    n_resamples: int,
+    rng: np.random.Generator,
+) -> CalibrationTest:
+    if groups is not None:
+        raise InputError(
+            f"`groups` is for binary predictions here; {KINDS[against]}(y, p, groups=...).fit(cov_type='cluster') and "
+            "its test_identity('wald') take clusters of a matrix into account."
+        )
+    sample = check_multiclass(y, p, freq_weights=freq_weights, classes=classes, integer_weights=True)
+    return class_recalibration_test(sample, against, method, eps, n_resamples, rng)
 
 
 def _codes(groups: ArrayLike | None, sample: BinarySample, method: str | None) -> IntArray | None:

@@ -1,0 +1,140 @@
+"""Score tests of matrices against softmax maps: explicit formulae, the fitted models' own tests, enumeration."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import calstat as cs
+from calstat.exceptions import InputError
+
+
+def matrix(seed, n=300, K=3, concentration=2.0):
+    rng = np.random.default_rng(seed)
+    P = rng.dirichlet(np.full(K, concentration), n)
+    Q = P**0.7
+    Q /= Q.sum(axis=1, keepdims=True)
+    return (rng.random((n, 1)) > np.cumsum(Q, axis=1)[:, :-1]).sum(axis=1), P
+
+
+def jacobian(against, P):
+    """Derivatives (n, K, parameters) of the logits by the parameters, with redundant parameters left in."""
+    n, K = P.shape
+    x = np.log(P)
+    if against == "temperature":
+        return x[:, :, None]
+    eye = np.eye(K)
+    if against == "vector":
+        return np.concatenate([x[:, :, None] * eye, np.broadcast_to(eye, (n, K, K))], axis=2)
+    features = np.concatenate([x, np.ones((n, 1))], axis=1)
+    return np.einsum("kl,nq->nklq", eye, features).reshape(n, K, K * (K + 1))
+
+
+def explicit(against, labels, P, w=None):
+    D = jacobian(against, P)
+    w = np.ones(len(P)) if w is None else w
+    e = np.eye(P.shape[1])[labels] - P
+    u = np.einsum("n,nkd,nk->d", w, D, e)
+    centred = D - np.einsum("nk,nkd->nd", P, D)[:, None]
+    information = np.einsum("n,nk,nkd,nke->de", w, P, centred, centred)
+    return u @ np.linalg.pinv(information, rcond=1e-10, hermitian=True) @ u, np.linalg.matrix_rank(
+        information, tol=1e-8
+    )
+
+
+@pytest.mark.parametrize(("against", "df"), [("temperature", 1), ("vector", 7), ("dirichlet", 15)])
+def test_score_statistic_is_the_formula(against, df):
+    y, P = matrix(1, 400, 4)
+    statistic, rank = explicit(against, y, P)
+    test = cs.recalibration_test(y, P, against=against, method="score")
+    # the pseudo-inverse of a redundant information loses a few digits
+    assert test.statistic == pytest.approx(statistic, rel=1e-7)
+    assert test.df == df == rank
+    assert test.pvalue == pytest.approx(stats.chi2.sf(statistic, df), rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("against", "model"),
+    [("temperature", cs.TemperatureScaling), ("vector", cs.VectorScaling), ("dirichlet", cs.DirichletCalibration)],
+)
+def test_score_test_needs_no_fit_and_equals_that_of_the_fit(against, model):
+    y, P = matrix(2, 500)
+    options = {"scores": "probability"} if against != "dirichlet" else {}
+    fitted = model(y, P, **options).fit().test_identity("score")
+    test = cs.recalibration_test(y, P, against=against, method="score", eps=1e-12 if against == "dirichlet" else 1e-15)
+    assert tuple(test) == pytest.approx(tuple(fitted), rel=1e-8)
+
+
+@pytest.mark.parametrize("against", ["temperature", "vector", "dirichlet"])
+def test_drawn_law_is_the_enumeration(against):
+    y, P = matrix(3, 6, 3)
+    values, chance = [], []
+    for labels in itertools.product(range(3), repeat=6):
+        codes = np.array(labels)
+        values.append(cs.recalibration_test(codes, P, against=against, method="score", classes=range(3)).statistic)
+        chance.append(np.prod(P[np.arange(6), codes]))
+    test = cs.recalibration_test(
+        y, P, against=against, method="pseudo_label", classes=range(3), n_resamples=2000, rng=1
+    )
+    wanted = np.array(chance)[np.array(values) >= test.statistic - 1e-8].sum()
+    # 2000 draws give a p-value to 1.1%
+    assert test.pvalue == pytest.approx(wanted, abs=4 * 0.011)
+
+
+def test_weights_are_copies():
+    y, P = matrix(4, 120)
+    w = np.random.default_rng(1).integers(0, 4, 120)
+    for against in ("temperature", "vector", "dirichlet"):
+        weighted = cs.recalibration_test(y, P, against=against, method="score", freq_weights=w)
+        repeated = cs.recalibration_test(np.repeat(y, w), np.repeat(P, w, axis=0), against=against, method="score")
+        assert tuple(weighted) == pytest.approx(tuple(repeated), rel=1e-8)
+        assert weighted.nobs == w.sum()
+
+
+def test_order_of_classes_is_void_and_names_are_read():
+    y, P = matrix(5)
+    names = np.array(["a", "b", "c"])
+    table = pd.DataFrame(P, columns=names)
+    for against in ("temperature", "vector", "dirichlet"):
+        one = cs.recalibration_test(names[y], table, against=against, method="score")
+        other = cs.recalibration_test(names[y], table[["c", "a", "b"]], against=against, method="score")
+        assert tuple(one) == pytest.approx(tuple(other), rel=1e-8)
+
+
+def test_sharp_probabilities_are_drawn_by_default():
+    y, P = matrix(6, 200, 5, 0.05)
+    test = cs.recalibration_test(y, P, against="dirichlet", rng=1)
+    assert test.method == "pseudo_label"
+    assert test.details["excess"] > 0.1
+    assert "chi-square" in test.note
+    smooth = cs.recalibration_test(*matrix(7, 2000, 3, 5.0), against="temperature")
+    assert smooth.method == "score"
+
+
+def test_many_classes_are_drawn():
+    y, P = matrix(8, 150, 22)
+    test = cs.recalibration_test(y, P, against="dirichlet", classes=range(22), n_resamples=50, rng=1)
+    assert test.method == "pseudo_label"
+    assert 0 < test.pvalue <= 1
+    with pytest.raises(InputError, match="20 classes"):
+        cs.recalibration_test(y, P, against="dirichlet", classes=range(22), method="score")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"against": "logistic"}, "one event"),
+        ({"against": "vector", "method": "lr"}, "fit"),
+        ({"against": "vector", "groups": np.arange(300)}, "cluster"),
+    ],
+)
+def test_errors_name_the_argument(options, words):
+    y, P = matrix(9)
+    with pytest.raises(InputError, match=words):
+        cs.recalibration_test(y, P, **options)
+    with pytest.raises(InputError, match="one column per class"):
+        cs.recalibration_test([0, 1], [0.2, 0.7], against="dirichlet")
