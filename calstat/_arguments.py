@@ -36,8 +36,9 @@ examples:
 """
 
 _TEST = """\
-Test whether predicted probabilities are calibrated. Each test prints its null hypothesis, statistic and p-value. Tests
-see different errors and need not agree; a large p-value does not show that a model is calibrated.
+Test whether predicted probabilities are calibrated: a table of tests, with p-values adjusted for their number, and what
+each of them can see. They see different errors and need not agree; a large p-value does not show that a model is
+calibrated.
 
 examples:
   calstat test scores.csv --outcome y --probs p

@@ -29,6 +29,7 @@ from calstat.base import load
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
 from calstat.composite import CrossValidatedCalibration
 from calstat.datasets import load_heart_disease
+from calstat.diagnostics import calibration_tests
 from calstat.exceptions import CalstatError, CalstatWarning, LabelError
 from calstat.metrics import evaluate
 from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
@@ -160,12 +161,8 @@ def _run_report(args: argparse.Namespace) -> None:
 def _run_test(args: argparse.Namespace) -> None:
     """``calstat test``."""
     data = _read_predictions(args)
-    tests = report(data.y, data.p, freq_weights=data.weights, event=data.event, rng=args.seed).tests
-    if args.json:
-        table = pd.concat([test.to_frame() for test in tests], ignore_index=True)
-        print(json.dumps(_records(table), ensure_ascii=False, indent=1))
-    else:
-        print("\n\n".join(map(str, tests)))
+    made = calibration_tests(data.y, data.p, freq_weights=data.weights, event=data.event, rng=args.seed)
+    print(json.dumps(_records(made.to_frame()), ensure_ascii=False, indent=1) if args.json else made)
 
 
 def _run_compare(args: argparse.Namespace) -> None:

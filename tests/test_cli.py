@@ -127,13 +127,13 @@ def test_report_takes_the_event_in_any_script(heart: pd.DataFrame, capsys: Captu
     assert event in capsys.readouterr().out
 
 
-def test_test_prints_the_tests_of_the_report(heart: pd.DataFrame, capsys: Capture) -> None:
-    assert main(["test", *REPORT[1:]]) == 0
-    tests = cs.report(heart["disease"], heart["p_naive_bayes"]).tests
-    assert capsys.readouterr().out == "\n\n".join(map(str, tests)) + "\n"
-    assert main(["test", *REPORT[1:], "--json"]) == 0
+def test_test_prints_the_battery(heart: pd.DataFrame, capsys: Capture) -> None:
+    expected = cs.calibration_tests(heart["disease"], heart["p_naive_bayes"], rng=5)
+    assert main(["test", *REPORT[1:], "--seed", "5"]) == 0
+    assert capsys.readouterr().out == f"{expected}\n"
+    assert main(["test", *REPORT[1:], "--seed", "5", "--json"]) == 0
     content = json.loads(capsys.readouterr().out)
-    assert [row["pvalue"] for row in content] == [test.pvalue for test in tests]
+    assert [row["pvalue"] for row in content] == expected.to_frame()["pvalue"].to_list()
     assert all(row["null"] for row in content)
 
 
