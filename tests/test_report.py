@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from matplotlib import pyplot as plt
 
-from calstat._report import CalibrationReport, report
+from calstat._report import CalibrationReport, binary, report
 from calstat._report import html as pages
 from calstat._report.latex import escape
 from calstat._report.layout import Table, bin_table, error_table, index_table, without
@@ -24,7 +24,7 @@ from calstat._report.layout import test_table as table_of_tests
 from calstat._report.words import Facts, MulticlassFacts, findings, multiclass_findings, short
 from calstat._results import CalibrationTest
 from calstat.datasets import load_heart_disease, load_vehicle
-from calstat.diagnostics import hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
+from calstat.diagnostics import calibration_tests, hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
 from calstat.exceptions import DataWarning, InputError, LabelError, NotDefinedError
 from calstat.metrics import (
     accuracy,
@@ -81,10 +81,20 @@ class TestNumbers:
 
     def test_tests(self, heart, made):
         y, p = heart["disease"], heart["p_logistic"]
+        expected = list(calibration_tests(y, p, rng=0))[:-1]
+        assert [test.name for test in made.tests] == [test.name for test in expected]
+        np.testing.assert_allclose([t.pvalue for t in made.tests], [t.pvalue for t in expected], rtol=1e-12)
+        frame = made.to_frame().query("section == 'test'")
+        assert (frame["pvalue_holm"] >= frame["pvalue"]).all()
+
+    def test_many_rows_get_the_quick_tests(self, monkeypatch, heart):
+        monkeypatch.setattr(binary, "BATTERY_ROWS", 200)
+        y, p = heart["disease"], heart["p_logistic"]
+        made = report(y, p, n_resamples=19)
         expected = [
             *(recalibration_test(y, p, against=against) for against in ("in_the_large", "logistic", "beta")),
-            hosmer_lemeshow(y, p, rng=0),
             spiegelhalter(y, p),
+            hosmer_lemeshow(y, p, rng=0),
         ]
         assert [test.name for test in made.tests] == [test.name for test in expected]
         np.testing.assert_allclose([t.pvalue for t in made.tests], [t.pvalue for t in expected], rtol=1e-12)
@@ -137,7 +147,8 @@ class TestForms:
     def test_frame_holds_every_number_once(self, made):
         frame = made.to_frame()
         assert list(frame.columns) == [
-            "section", "name", "method", "estimate", "se", "ci_low", "ci_high", "expected", "df", "pvalue"
+            "section", "name", "method", "estimate", "se", "ci_low", "ci_high", "expected", "df", "pvalue",
+            "pvalue_holm",
         ]  # fmt: skip
         assert not frame.duplicated(["section", "name"]).any()
         assert frame["section"].value_counts().to_dict() == {
@@ -311,7 +322,7 @@ def facts(*, oe=(1.0, 0.9, 1.1), slope=(1.0, 0.8, 1.2), p=0.4, ece=(0.03, 0.025,
     ).T  # fmt: skip
     errors = pd.DataFrame({"estimate": ece[0], "expected": ece[1], "pvalue": ece[2]}, index=["ECE"])
     test = CalibrationTest(name="t", null="n", statistic=1.0, pvalue=p, distribution="chi2", method="lr", nobs=300.0)
-    return Facts(indexes=indexes, errors=errors, tests={"logistic": test}, events=events, nonevents=200.0, alpha=0.05)
+    return Facts(indexes=indexes, errors=errors, logistic=test, events=events, nonevents=200.0, alpha=0.05)
 
 
 class TestWords:
@@ -382,9 +393,9 @@ class TestLayout:
             name="T", null="H", statistic=2.0, pvalue=1e-5, df=2, distribution="chi2", method="pseudo_label", nobs=9.0
         )
         table = table_of_tests([test])
-        assert table.rows == [["2.000", "2", "<0.001", "pseudo-label", "H"]]
-        assert without(table, "H0").headers == ["statistic", "df", "p", "method"]
-        assert without(table, "H0").rows == [["2.000", "2", "<0.001", "pseudo-label"]]
+        assert table.rows == [["2.000", "2", "<0.001", "<0.001", "pseudo-label", "H"]]
+        assert without(table, "H0").headers == ["statistic", "df", "p", "p (Holm)", "method"]
+        assert without(table, "H0").rows == [["2.000", "2", "<0.001", "<0.001", "pseudo-label"]]
         assert without(table, "absent").rows == table.rows
 
 
@@ -431,10 +442,10 @@ class TestSeveralClasses:
         assert (frame["pvalue_holm"] >= frame["pvalue"]).all()
 
     def test_tests(self, vehicles, several):
-        assert [test.method for test in several.tests] == ["ece[confidence]", "ece[classwise]", "lr"]
+        assert [test.method for test in several.tests] == ["ece[confidence]", "ece[classwise]", "pseudo_label", "lr"]
         y, P = vehicles["vehicle"], vehicles.filter(like="p_")
         expected = TemperatureScaling(y, P, scores="probability").fit().test_identity()
-        assert several.tests[2].statistic == pytest.approx(expected.statistic, rel=1e-8)
+        assert several.tests[3].statistic == pytest.approx(expected.statistic, rel=1e-8)
 
     def test_text_is_the_snapshot(self, several):
         snapshot = SNAPSHOT.with_name("report_vehicle.txt")
@@ -470,7 +481,7 @@ class TestSeveralClasses:
             made = report(y, P, classes=names, n_resamples=19)
         assert max(len(line) for line in str(made).splitlines()) <= 120
         assert "the 30 of 35 with the largest ECE" in str(made)
-        assert all(test.name == "Pseudo-label test" for test in made.tests)
+        assert "TemperatureScaling" not in str(made)
 
     def test_weights_are_repetitions(self, vehicles):
         y, P = vehicles["vehicle"].to_numpy()[:120], vehicles.filter(like="p_").to_numpy()[:120]

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 
 from calstat._report.models import SideBySide
-from calstat._report.options import ERROR_COLUMNS, Options, bins_text, remarks
+from calstat._report.options import BATTERY_ROWS, ERROR_COLUMNS, Options, bins_text, remarks
 from calstat._report.result import CalibrationReport
 from calstat._report.words import Facts, findings, short
-from calstat._results import format_count
+from calstat._results import CalibrationTest, format_count
 from calstat._typing import FloatArray
 from calstat._validation import BinarySample, positive_weight_rows
-from calstat.diagnostics import hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
+from calstat.diagnostics import calibration_tests, hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
 from calstat.metrics import bootstrap, ece, evaluate, pseudo_label_test, reliability_table, squared_ece
 from calstat.metrics._scores import LOG_EPS, log_rows
 from calstat.reliability import binary_panel, error_title
@@ -65,7 +65,10 @@ _NOTES = (
         "a smooth curve: lowess, span 2/3, no robustness iterations, on the probability scale. Other smoothers give "
         "other values, often by half."
     ),
-    "p-values are not adjusted for the number of tests.",
+    (
+        "p (Holm) allows for the number of tests in its table; the tests do not ask the same question, and not each of "
+        "them can see every kind of miscalibration. calibration_tests says what each can see."
+    ),
 )
 
 
@@ -76,23 +79,16 @@ def binary_report(sample: BinarySample, options: Options, beside: SideBySide | N
     plain = evaluate(**values, **options.binned)["value"]
     indexes = _indexes(sample, values, plain, options)
     errors = _errors(values, plain, options, sample.nobs)
-    seed = options.seed
-    tests = {
-        "in_the_large": recalibration_test(**values, against="in_the_large", rng=seed),
-        "logistic": recalibration_test(**values, against="logistic", rng=seed),
-        "beta": recalibration_test(**values, against="beta", rng=seed),
-        "hosmer_lemeshow": hosmer_lemeshow(**values, rng=seed),
-        "spiegelhalter": spiegelhalter(**values),
-    }
+    tests = _tests(sample, values, options)
     estimate, low, high, _, pvalue = errors.loc[["ECE"]].to_numpy(dtype=float)[0]
     heading = error_title("ECE", estimate, (low, high), pvalue, options.alpha)
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(options.seed)
     table = reliability_table(**values, **options.binned, alpha=options.alpha)
     events = _total(sample.y, sample.weights)
     facts = Facts(
         indexes=indexes,
         errors=errors,
-        tests=tests,
+        logistic=tests[1],
         events=events,
         nonevents=sample.nobs - events,
         alpha=options.alpha,
@@ -103,13 +99,29 @@ def binary_report(sample: BinarySample, options: Options, beside: SideBySide | N
         indexes=indexes,
         sections=_SECTIONS,
         errors=errors,
-        tests=tuple(tests.values()),
+        tests=tests,
         bins=table,
         findings=findings(facts),
-        notes=(*_NOTES, *remarks(sample.notes, tests.values())),
+        notes=(*_NOTES, *remarks(sample.notes, tests)),
         panel=binary_panel(sample.y, sample.p, sample.weights, options.look, generator, heading),
         alpha=options.alpha,
         models=beside,
+    )
+
+
+def _tests(sample: BinarySample, values: dict[str, Any], options: Options) -> tuple[CalibrationTest, ...]:
+    """Run the battery; only the tests that are quick where the others would take minutes."""
+    if sample.nobs <= BATTERY_ROWS:
+        battery = calibration_tests(**values, **options.drawn)
+        # The test of the ECE has its own place among the errors, on the bins of the report.
+        return tuple(test for test in battery if test.name != "Pseudo-label test")
+    return (
+        *(
+            recalibration_test(**values, against=against, rng=options.seed)
+            for against in ("in_the_large", "logistic", "beta")
+        ),
+        spiegelhalter(**values),
+        hosmer_lemeshow(**values, rng=options.seed),
     )
 
 

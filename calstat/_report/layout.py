@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from calstat._results import CalibrationTest, format_count, format_number, format_pvalue
+from calstat._statistics import holm
 
 _DIGITS = 3
 _MOST_CLASSES = 30
@@ -51,18 +52,20 @@ def error_table(frame: pd.DataFrame, alpha: float) -> Table:
 
 
 def test_table(tests: Sequence[CalibrationTest]) -> Table:
-    """Lay out tests with their null hypotheses in words."""
+    """Lay out tests with p-values adjusted for their number, and their null hypotheses in words."""
+    adjusted = holm(np.array([test.pvalue for test in tests]))
     rows = [
         [
             number_text(test.statistic),
             "" if test.df is None else format_count(test.df),
             format_pvalue(test.pvalue),
+            format_pvalue(float(together)),
             test.method.replace("_", "-"),
             test.null,
         ]
-        for test in tests
+        for test, together in zip(tests, adjusted, strict=True)
     ]
-    headers = ["statistic", "df", "p", "method", "H0"]
+    headers = ["statistic", "df", "p", "p (Holm)", "method", "H0"]
     stubs = [test.name for test in tests]
     return Table(title="Tests", headers=headers, stubs=stubs, rows=rows, text=("method", "H0"))
 

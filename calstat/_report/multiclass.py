@@ -10,11 +10,12 @@ import pandas as pd
 
 from calstat._binning import top_label
 from calstat._inference_results import PseudoLabelTest
-from calstat._report.options import ERROR_COLUMNS, Options, bins_text, remarks
+from calstat._report.options import BATTERY_ROWS, ERROR_COLUMNS, Options, bins_text, remarks
 from calstat._report.result import CalibrationReport
 from calstat._report.words import MulticlassFacts, multiclass_findings, short
 from calstat._results import CalibrationTest, format_count
 from calstat._validation import MulticlassSample
+from calstat.diagnostics import kernel_test
 from calstat.metrics import bootstrap, ece, evaluate, pseudo_label_test, reliability_table
 from calstat.metrics._scores import LOG_EPS, brier_rows, log_rows
 from calstat.multiclass import TemperatureScaling
@@ -39,7 +40,7 @@ _NOTES = (
         "estimate."
     ),
     "MMCE compares confidence and accuracy with a kernel of bandwidth 0.2 instead of bins.",
-    "p (Holm) allows for looking at all classes; the other p-values are not adjusted for the number of tests.",
+    "p (Holm) allows for the number of tests in its table, and for that of classes in theirs.",
 )
 
 
@@ -53,8 +54,7 @@ def multiclass_report(sample: MulticlassSample, options: Options) -> Calibration
     indexes = _indexes(sample, options)
     table = reliability_table(**values, **options.binned, type="confidence", alpha=options.alpha)
     classes = _classes(sample, classwise)
-    remaining = _temperature(sample, values, options)
-    shown = [*tests.values(), *remaining]
+    shown = [*tests.values(), *_more_tests(sample, values, options)]
     generator = np.random.default_rng(options.seed)
     top = top_label(sample.y, sample.p)
     headings = [
@@ -145,14 +145,15 @@ def _classes(sample: MulticlassSample, test: PseudoLabelTest) -> pd.DataFrame:
     )
 
 
-def _temperature(sample: MulticlassSample, values: dict[str, Any], options: Options) -> list[CalibrationTest]:
-    """Test one common temperature against 1; it needs every class to occur."""
+def _more_tests(sample: MulticlassSample, values: dict[str, Any], options: Options) -> list[CalibrationTest]:
+    """Test without bins where that is quick, and one common temperature against 1 where every class occurs."""
+    tests = [kernel_test(**values, **options.drawn)] if sample.nobs <= BATTERY_ROWS else []
     if not (sample.class_counts > 0).all():
-        return []
+        return tests
     model = TemperatureScaling(
         sample.y, sample.p, scores="probability", freq_weights=sample.weights, classes=values["classes"]
     )
-    return [model.fit().test_identity(rng=options.seed)]
+    return [*tests, model.fit().test_identity(rng=options.seed)]
 
 
 __all__ = ["multiclass_report"]

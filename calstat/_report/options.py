@@ -14,6 +14,8 @@ from calstat._statistics import mean_and_error
 from calstat._typing import FloatArray
 from calstat.reliability import Look
 
+# Above this many rows the tests without bins take many seconds.
+BATTERY_ROWS = 20_000
 ERROR_COLUMNS = ("estimate", "ci_low", "ci_high", "expected", "pvalue")
 
 
@@ -66,4 +68,4 @@ def remarks(notes: Iterable[str], tests: Iterable[CalibrationTest]) -> list[str]
     return [*notes, *(f"{', '.join(names)}: {note}." for note, names in speakers.items())]
 
 
-__all__ = ["ERROR_COLUMNS", "Options", "bins_text", "remarks"]
+__all__ = ["BATTERY_ROWS", "ERROR_COLUMNS", "Options", "bins_text", "remarks"]

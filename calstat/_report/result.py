@@ -19,6 +19,7 @@ from calstat._report import html, latex
 from calstat._report.layout import Table, bin_table, class_table, error_table, index_table, test_table, without
 from calstat._report.models import SideBySide
 from calstat._results import CalibrationTest, info_table, number_table
+from calstat._statistics import holm
 from calstat.exceptions import NotDefinedError
 from calstat.reliability import ClassPanels, ReliabilityPanel
 
@@ -143,8 +144,8 @@ class CalibrationReport:
         -------
         pandas.DataFrame
             Columns section ("index", "error" or "test"), name, method (of a test), estimate, se, ci_low, ci_high,
-            expected, df, pvalue; NaN where a number does not exist. The estimate of a test is its statistic. `bins`
-            and `classes` are tables of their own.
+            expected, df, pvalue, pvalue_holm (over the tests); NaN where a number does not exist. The estimate of a
+            test is its statistic. `bins` and `classes` are tables of their own.
         """
         tests = pd.DataFrame(
             {
@@ -153,6 +154,7 @@ class CalibrationReport:
                 "estimate": [test.statistic for test in self.tests],
                 "df": [np.nan if test.df is None else test.df for test in self.tests],
                 "pvalue": [test.pvalue for test in self.tests],
+                "pvalue_holm": holm(np.array([test.pvalue for test in self.tests])),
             }
         )
         parts = {
@@ -160,7 +162,10 @@ class CalibrationReport:
             "error": self.errors.rename_axis("name").reset_index(),
             "test": tests,
         }
-        names, numbers = ["name", "method"], ["estimate", "se", "ci_low", "ci_high", "expected", "df", "pvalue"]
+        names, numbers = (
+            ["name", "method"],
+            ["estimate", "se", "ci_low", "ci_high", "expected", "df", "pvalue", "pvalue_holm"],
+        )
         types = dict.fromkeys(names, object) | dict.fromkeys(numbers, float)
         aligned = [
             part.reindex(columns=names + numbers).astype(types).assign(section=section)

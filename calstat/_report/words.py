@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,14 +23,14 @@ _POSSIBLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the sentences are made of: the tables of a report, its tests by key, and the size of the data.
+    """What the sentences are made of: the tables of a report, its logistic test, and the size of the data.
 
     `indexes` has columns estimate, se, ci_low, ci_high; `errors` has estimate, ci_low, ci_high, expected, pvalue.
     """
 
     indexes: pd.DataFrame
     errors: pd.DataFrame
-    tests: Mapping[str, CalibrationTest]
+    logistic: CalibrationTest
     events: float
     nonevents: float
     alpha: float
@@ -145,7 +144,7 @@ def _spread(facts: Facts) -> str:
 
 
 def _together(facts: Facts) -> str:
-    test = facts.tests["logistic"]
+    test = facts.logistic
     if not np.isfinite(test.pvalue):
         return ""
     against = "evidence against" if test.pvalue < facts.alpha else "no evidence against"
