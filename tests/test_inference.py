@@ -244,6 +244,23 @@ def test_bootstrap_prints_and_pickles():
     plt.close(figure)
 
 
+def test_evaluate_with_intervals_is_bootstrap():
+    y, p = binary(15, 300)
+    plain = cs.evaluate(y, p)
+    frame = cs.evaluate(y, p, ci=True, alpha=0.1, n_resamples=99, rng=1)
+    assert list(plain.columns) == ["value"]
+    pd.testing.assert_series_equal(frame["value"], plain["value"])
+    for name in ("brier_score", "log_loss", "accuracy", "ece", "rms_ce", "ace", "mce"):
+        assert frame.loc[name, "ci_low"] <= frame.loc[name, "ci_high"]
+    assert frame.loc["ece", "ci_high"] == pytest.approx(cs.bootstrap(cs.ece, y, p, rng=3).conf_int(0.1)[1], rel=0.2)
+    assert frame.loc[["mmce", "ici", "MCB"], "ci_low"].isna().all()
+    codes, P = matrix(15, 150, 3)
+    wide = cs.evaluate(codes, P, ci=True, n_resamples=49, rng=1)
+    assert wide.loc[["ece[classwise]", "mce[confidence]", "brier_score[classes]"], "ci_high"].notna().all()
+    again = cs.evaluate(codes, P, ci=True, n_resamples=49, rng=1)
+    pd.testing.assert_frame_equal(wide, again)
+
+
 # -- pseudo-labels -----------------------------------------------------------------------------------------------
 
 

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from calstat._binning import BinTable, Strategy
-from calstat._typing import Label
-from calstat._validation import BinarySample, MetricType, check_sample
+from calstat._typing import Label, RNGLike
+from calstat._validation import BinarySample, MetricType, check_rng, check_sample
 from calstat.metrics._common import Edges, Sample, tables, top_score, warn_absent
 from calstat.metrics._curves import smooth_curve, smooth_error
 from calstat.metrics._kernel import kernel_error
 from calstat.metrics._scores import LOG_EPS, brier_rows, corp_decomposition, hits, log_rows
+from calstat.metrics.errors import ace, ece, mce
+from calstat.metrics.inference import bootstrap
+from calstat.metrics.scores import accuracy, brier_score, log_loss
 
 _BANDWIDTH = 0.2
 
@@ -25,9 +28,13 @@ def evaluate(
     *,
     bins: Edges = 10,
     strategy: Strategy = "equal_width",
+    ci: bool = False,
+    alpha: float = 0.05,
+    n_resamples: int = 999,
     freq_weights: Any = None,
     event: Label | None = None,
     classes: Sequence[Label] | None = None,
+    rng: RNGLike = None,
 ) -> pd.DataFrame:
     """
     All metrics of one set of predictions, as a table.
@@ -42,18 +49,28 @@ def evaluate(
         Number of bins of the binned errors, or their edges from 0 to 1.
     strategy : {"equal_width", "equal_freq"}, default "equal_width"
         Edges j / bins, or quantiles of type 8.
+    ci : bool, default False
+        Add intervals: those that `bootstrap` gives by default for scores and binned errors. Weights must then be
+        whole numbers.
+    alpha : float, default 0.05
+        One minus the confidence level.
+    n_resamples : int, default 999
+        Resamples for the intervals of scores.
     freq_weights : array_like of shape (n,), optional
         Weight k counts as k copies of the row.
     event : label, optional
         The outcome that `p` is the probability of; needed for strings.
     classes : sequence of K labels, optional
         The class of each column of a matrix.
+    rng : None, int or numpy.random.Generator
+        Source of randomness for the intervals.
 
     Returns
     -------
     DataFrame
-        Column ``value``, indexed by metric, each by the name of its function and, for a matrix, its reading or
-        scaling, as in ``ece[classwise]``; ``rms_ce`` is ``ece(norm=2)``. MCB, DSC and UNC are
+        Column ``value``, and with `ci` ``ci_low``, ``ci_high`` and ``ci_method``, missing for metrics without an
+        interval that is known to cover. Indexed by metric, each by the name of its function and, for a matrix, its
+        reading or scaling, as in ``ece[classwise]``; ``rms_ce`` is ``ece(norm=2)``. MCB, DSC and UNC are
         the parts of the Brier score that `score_decomposition` gives. All options but `bins` and `strategy` have
         their defaults. Scores come first, since a calibrated forecast can still be useless.
 
@@ -91,7 +108,59 @@ def evaluate(
         values |= _binned(sample, "confidence", bins, strategy, "[confidence]")
         values |= _binned(sample, "classwise", bins, strategy, "[classwise]")
         values |= _unbinned(sample)
-    return pd.DataFrame({"value": pd.Series(values, dtype=float).rename_axis("metric")})
+    frame = pd.DataFrame({"value": pd.Series(values, dtype=float).rename_axis("metric")})
+    if not ci:
+        return frame
+    generator = check_rng(rng)
+    limits = [_interval(name, sample, bins, strategy, alpha, n_resamples, generator) for name in frame.index]
+    columns = ["ci_low", "ci_high", "ci_method"]
+    return frame.join(
+        pd.DataFrame(limits, index=frame.index, columns=columns).astype({"ci_low": float, "ci_high": float})
+    )
+
+
+_FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
+    "brier_score": (brier_score, {}),
+    "brier_score[classes]": (brier_score, {"average": "classes"}),
+    "log_loss": (log_loss, {}),
+    "accuracy": (accuracy, {}),
+    **{
+        f"{name}{suffix}": (function, {**options, **({"type": suffix[1:-1]} if suffix else {})})
+        for name, function, options in (
+            ("ece", ece, {}),
+            ("rms_ce", ece, {"norm": 2}),
+            ("ace", ace, {}),
+            ("mce", mce, {}),
+        )
+        for suffix in ("", "[confidence]", "[classwise]")
+    },
+}
+"""Metrics that have an interval, with their options."""
+
+
+def _interval(
+    name: str, sample: Sample, bins: Edges, strategy: Strategy, alpha: float, n_resamples: int, rng: np.random.Generator
+) -> tuple[float, float, str | None]:
+    """Limits of one metric and how they were made."""
+    if name not in _FUNCTIONS:
+        return float("nan"), float("nan"), None
+    function, options = _FUNCTIONS[name]
+    binned = function in {ece, ace, mce}
+    if binned:
+        options = {**options, "bins": bins, "strategy": strategy}
+    if not isinstance(sample, BinarySample):
+        options = {**options, "classes": range(len(sample.classes))}
+    # The limits of binned errors come from an inversion: they need no resamples.
+    result = bootstrap(
+        function,
+        sample.y,
+        sample.p,
+        n_resamples=2 if binned else n_resamples,
+        freq_weights=sample.weights,
+        rng=rng,
+        **options,
+    )
+    return *result.conf_int(alpha), result.ci_method
 
 
 def _scores(sample: Sample) -> dict[str, float]:
