@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import pickle
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -377,49 +379,42 @@ def test_bootstrap_is_percentiles_of_refits_and_repeats_with_its_seed():
         res.get_prediction(method="bayes")
 
 
-TRUTHS = {
-    "shrunk": lambda p: special.expit(0.7 * special.logit(p) - 0.3),
-    "calibrated": lambda p: p,
-    "constant": lambda p: np.full_like(p, 0.3),
-    "sharp": lambda p: special.expit(3 * special.logit(p)),
-}
+STUDY = Path(__file__).parent / "studies" / "map_intervals.py"
+TRUTHS = ("shrunk", "calibrated", "constant", "steep")
 
 
-def covered(truth, n, method, runs, seed):
-    """Share of runs whose 95% interval holds the truth, at deciles of the scores."""
-    rng = np.random.default_rng(seed)
-    at = special.expit(1.5 * special.ndtri(np.array([0.1, 0.25, 0.5, 0.75, 0.9])))
-    hits = np.zeros(at.size)
-    for _ in range(runs):
-        p = special.expit(1.5 * rng.standard_normal(n))
-        y = (rng.random(n) < truth(p)).astype(int)
-        frame = cs.IsotonicCalibration(y, p).fit().get_prediction(at, method=method, n_resamples=199, rng=rng)
-        limits = frame.summary_frame()
-        hits += (limits["mean_ci_lower"] <= truth(at)) & (truth(at) <= limits["mean_ci_upper"])
-    return hits / runs
+@pytest.fixture(scope="module")
+def study():
+    spec = importlib.util.spec_from_file_location("map_intervals", STUDY)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["map_intervals"] = module
+    spec.loader.exec_module(module)
+    yield module
+    del sys.modules["map_intervals"]
 
 
-@pytest.mark.parametrize("name", TRUTHS)
-def test_monotone_intervals_cover(name):
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_monotone_intervals_cover(study, truth):
     # At least 95% by construction; the least of 5 shares of 300 runs falls below 0.91 once in 1000 times.
-    assert covered(TRUTHS[name], 100, "monotone", 300, seed=5).min() >= 0.91
+    assert study.isotonic(truth, 100, "monotone", 300).coverage.min() >= 0.91
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n", [100, 300, 1000])
-@pytest.mark.parametrize("name", TRUTHS)
-def test_coverage_of_both_kinds_of_interval(name, n):
+@pytest.mark.parametrize("truth", TRUTHS)
+def test_coverage_of_the_intervals_of_maps(study, truth, n):
     runs = 500
     error = 2 * np.sqrt(0.95 * 0.05 / runs)
-    assert covered(TRUTHS[name], n, "monotone", runs, seed=1).min() + error >= 0.93
+    assert study.isotonic(truth, n, "monotone", runs).coverage.min() + error >= 0.93
+    assert study.bins(truth, n, runs).coverage[0] + error / np.sqrt(5) >= 0.93
     # The bootstrap does not hold its level; where it is worst it is said to be.
-    bootstrap = covered(TRUTHS[name], n, "bootstrap", runs // 5, seed=1)
+    bootstrap = study.isotonic(truth, n, "bootstrap", runs // 5).coverage
     assert bootstrap[2] >= 0.85
-    if name == "sharp":
+    if truth == "steep":
         assert bootstrap[[0, 4]].max() < 0.5
 
 
-# -- print, and the intervals of bins ------------------------------------------------------------------
+# -- print ---------------------------------------------------------------------------------------------
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 
@@ -439,21 +434,3 @@ def test_summaries_read_as_they_did(name, model, options):
     text = str(model.from_formula("died ~ risk", table, **options).fit().summary(alpha=0.1)) + "\n"
     assert text == (SNAPSHOTS / f"summary_{name}.txt").read_text(encoding="utf-8")
     assert max(map(len, text.splitlines())) <= 100
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [100, 300, 1000])
-@pytest.mark.parametrize("name", TRUTHS)
-def test_coverage_of_the_intervals_of_bins(name, n):
-    """Wilson's interval holds the mean probability of the event over the rows of its bin."""
-    rng, hits, bins = np.random.default_rng(3), 0, 0
-    for _ in range(500):
-        p = special.expit(1.5 * rng.standard_normal(n))
-        q = TRUTHS[name](p)
-        y = (rng.random(n) < q).astype(int)
-        table = cs.HistogramBinning(y, p, bins=5, strategy="equal_freq").fit().table()
-        index = np.minimum(np.searchsorted(table["upper"], p, side="right"), 4)
-        truth = np.bincount(index, q, 5) / np.bincount(index, minlength=5)
-        hits += int(((table["ci_low"] <= truth) & (truth <= table["ci_high"])).sum())
-        bins += 5
-    assert hits / bins >= 0.93 - 2 * np.sqrt(0.95 * 0.05 / bins)
