@@ -51,6 +51,7 @@ from calstat.metrics import (
 from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
 from calstat.nonparametric import HistogramBinning, IsotonicCalibration
 from calstat.penalties import L2, ODIR
+from calstat.ranks import RankTable, critical_difference, friedman_test, pairwise_wilcoxon, rank_table
 from calstat.reliability import reliability_diagram
 from calstat.transforms import inv_logit, logit
 
@@ -73,6 +74,7 @@ __all__ = [
     "OneVsRest",
     "PlattScaling",
     "PseudoLabelTest",
+    "RankTable",
     "TemperatureScaling",
     "VectorScaling",
     "accuracy",
@@ -89,6 +91,7 @@ __all__ = [
     "compare_models",
     "confidence_ece",
     "corp_test",
+    "critical_difference",
     "datasets",
     "e50",
     "e90",
@@ -96,6 +99,7 @@ __all__ = [
     "emax",
     "evaluate",
     "exceptions",
+    "friedman_test",
     "from_json",
     "hosmer_lemeshow",
     "ici",
@@ -109,8 +113,10 @@ __all__ = [
     "mce",
     "metrics",
     "mmce",
+    "pairwise_wilcoxon",
     "plots",
     "pseudo_label_test",
+    "rank_table",
     "recalibration_test",
     "reliability_diagram",
     "reliability_table",
