@@ -64,19 +64,18 @@ class MapState:
 
 
 def rows_table(table: pd.DataFrame, alpha: float, title: str | None = None) -> Any:
-    """Print lines of a coefficient table, tested against the identity."""
+    """Print lines of a coefficient table, tested against the identity; without standard errors only the estimates."""
+    stubs = [str(i) for i in table.index]
+    if table["se"].isna().all():
+        rows = [[format_number(c), f"{i:.4g}"] for c, i in table[["coef", "identity"]].to_numpy()]
+        return number_table(rows, ["coef", "identity"], stubs, title=title)
     headers = ["coef", "std err", f"[{alpha / 2:.4g}", f"{1 - alpha / 2:.4g}]", "identity", "z", "P>|z|"]
     columns = ["coef", "se", "lower", "upper", "identity", "z_identity", "pvalue_identity"]
     rows = [
-        [
-            *(format_number(v) for v in values[:4]),
-            f"{values[4]:.4g}",
-            format_number(values[5], 2),
-            format_pvalue(values[6]),
-        ]
-        for values in table[columns].to_numpy()
+        [*(format_number(v) for v in values[:4]), f"{values[4]:.4g}", format_number(values[5], 2), format_pvalue(p)]
+        for *values, p in table[columns].to_numpy()
     ]
-    return number_table(rows, headers, [str(i) for i in table.index], title=title)
+    return number_table(rows, headers, stubs, title=title)
 
 
 def estimates_of(

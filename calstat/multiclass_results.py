@@ -50,9 +50,9 @@ from calstat.multiclass_parts import (
 )
 from calstat.penalties import Penalty, penalty_from_state, penalty_to_state
 
-# The score statistic has a chi-square law while its variance exceeds the chi-square's by less than this share; see
-# the table of sizes in the documentation.
-EXCESS_LIMIT = 0.1
+# The tests of the identity have a chi-square law while the variance of the score statistic exceeds the chi-square's by
+# less than this share, and there are so many rows for each parameter; see the table of sizes in the documentation.
+EXCESS_LIMIT, ROWS_PER_PARAMETER = 0.1, 30
 # More classes than this: the information of a full map costs too much to look at for a test.
 LARGE = 20
 _SHOWN = 12
@@ -307,8 +307,8 @@ class SoftmaxResults(LikelihoodResults):
             Likelihood-ratio, Wald and score test have a chi-square reference, which holds for smooth probabilities and
             enough rows. "pseudo_label" compares the score statistic with its law under labels that are drawn from the
             probabilities themselves: it holds for all data. The default is "wald" with a robust covariance; else "lr"
-            where the variance of the score statistic is within 10% of the chi-square's, and "pseudo_label" where it is
-            not, and for every penalised fit.
+            where there are 30 observations or more for each parameter and the variance of the score statistic is within
+            10% of the chi-square's, and "pseudo_label" where not, and for every penalised fit.
         n_resamples : int, optional
             Number of draws of "pseudo_label": 999, or 199 where the penalty was chosen on these rows, since the choice
             is then redone in each draw and the statistic is twice the gain of the penalised log-likelihood.
@@ -384,7 +384,7 @@ class SoftmaxResults(LikelihoodResults):
         """Whether labels have to be drawn: for penalised fits, many classes, and heavy tails of the score statistic."""
         if self._map.penalty is not None or (self.n_classes > LARGE and self._form.kind in FULL):
             return True
-        return self._excess() > EXCESS_LIMIT
+        return self.nobs < ROWS_PER_PARAMETER * self._map.rank or self._excess() > EXCESS_LIMIT
 
     def _excess(self) -> float:
         identity = self._form.identity(self.n_classes)

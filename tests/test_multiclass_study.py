@@ -24,7 +24,7 @@ from calstat._softmax_inference import (
 )
 from calstat._softmax_maps import SoftmaxMap, fit_map, reported
 from calstat._softmax_selection import selected_gain, selected_gain_draws
-from calstat.multiclass_results import EXCESS_LIMIT
+from calstat.multiclass_results import EXCESS_LIMIT, ROWS_PER_PARAMETER
 from calstat.penalties import L2, ODIR
 
 DIRICHLET = SoftmaxMap(kind="DirichletCalibration", scores="probability", eps=1e-12)
@@ -124,7 +124,8 @@ def size_run(
     statistic = score_statistic(design, q, score_form(design, penalty, q, info))
     excess = 0.0 if penalty is not None else score_excess(design, q, info)
     out = {"excess": excess, "pseudo_label": np.nan}
-    if penalty is not None or excess > EXCESS_LIMIT:
+    draws_needed = penalty is not None or excess > EXCESS_LIMIT or info.nobs < ROWS_PER_PARAMETER * info.rank
+    if draws_needed:
         null = score_statistic_draws(design, q, info.inverse, draws, rng)
         out["pseudo_label"] = float(((null >= statistic * (1 - 1e-12)).sum() + 1) / (draws + 1) <= 0.05)
     if penalty is not None:
@@ -138,7 +139,7 @@ def size_run(
         change = design.free(fit.theta - identity)
         wald = float(change @ at.likelihood @ change > critical)
     out |= {"lr": float(lr > critical), "score": float(statistic > critical), "wald": wald}
-    out["default"] = out["lr"] if excess <= EXCESS_LIMIT else out["pseudo_label"]
+    out["default"] = out["pseudo_label"] if draws_needed else out["lr"]
     return out
 
 
