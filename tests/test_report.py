@@ -18,8 +18,8 @@ from matplotlib import pyplot as plt
 
 from calstat._report import CalibrationReport, binary, report
 from calstat._report import html as pages
-from calstat._report.latex import escape
-from calstat._report.layout import Table, bin_table, error_table, index_table, without
+from calstat._report.latex import escape, table_latex
+from calstat._report.layout import Table, bin_table, error_table, index_table
 from calstat._report.layout import test_table as table_of_tests
 from calstat._report.words import Facts, MulticlassFacts, findings, multiclass_findings, short
 from calstat._results import CalibrationTest
@@ -273,11 +273,11 @@ class TestPage:
             for paper in ("#ffffff", colours["tint"]):
                 assert (luminance(paper) + 0.05) / (luminance(colours[ink]) + 0.05) > 7
 
-    def test_word_columns_are_set_to_the_left(self):
-        table = Table(title="t", headers=["n", "H0"], stubs=["a"], rows=[["1", "x < y"]], text=("H0",))
+    def test_remarks_stand_under_the_names(self):
+        table = Table(title="t", headers=["n"], stubs=["a"], rows=[["1"]], remarks=["x < y"])
         page = pages.table_html(table)
-        assert '<td class="text">x &lt; y</td>' in page
-        assert "<td>1</td>" in page
+        assert '<th scope="row">a<small>x &lt; y</small></th><td>1</td>' in page
+        assert r"a \newline {\footnotesize x \textless{} y} & 1 \\" in table_latex(table)
 
 
 class TestOddData:
@@ -388,15 +388,14 @@ class TestLayout:
         assert table.stubs == ["0 to 0.25", "0.25 to 0.5", "0.5 to 0.75", "0.75 to 1"]
         assert table.rows[1] == ["0", "", "", "", ""]
 
-    def test_tests_and_leaving_out_a_column(self):
+    def test_tests(self):
         test = CalibrationTest(
             name="T", null="H", statistic=2.0, pvalue=1e-5, df=2, distribution="chi2", method="pseudo_label", nobs=9.0
         )
         table = table_of_tests([test])
-        assert table.rows == [["2.000", "2", "<0.001", "<0.001", "pseudo-label", "H"]]
-        assert without(table, "H0").headers == ["statistic", "df", "p", "p (Holm)", "method"]
-        assert without(table, "H0").rows == [["2.000", "2", "<0.001", "<0.001", "pseudo-label"]]
-        assert without(table, "absent").rows == table.rows
+        assert table.rows == [["2.000", "2", "<0.001", "<0.001", "pseudo-label"]]
+        assert table.headers == ["statistic", "df", "p", "p (Holm)", "method"]
+        assert table.remarks == ["H0: H"]
 
 
 def test_report_is_a_calibration_report(made):
@@ -555,7 +554,7 @@ class TestModels:
         assert "Models" in str(both)
         assert max(len(line) for line in str(both).splitlines()) <= 100
         assert len(read(both.to_html()).links) == 2
-        assert both.summary().as_latex().count(r"\begin{tabular}") == 7
+        assert both.summary().as_latex().count(r"\begin{tabular}") == 8
         ax = both.models.plot().axes[0]
         assert [text.get_text() for text in ax.get_legend().get_texts()] == ["p_naive_bayes", "logistic"]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Sequence
 from html import escape
+from itertools import zip_longest
 
 from calstat._report.layout import Table
 
@@ -33,9 +34,10 @@ th, td { padding: 0.22em 0.5em; text-align: right; white-space: nowrap; vertical
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; }
 thead th { border-bottom: 2px solid var(--soft); vertical-align: bottom; }
-th:first-child, td.text, th.text { text-align: left; }
+th:first-child, td.text { text-align: left; }
 tbody th { font-weight: 500; }
 tbody tr:nth-child(even) { background: var(--tint); }
+small { display: block; white-space: normal; font-weight: 400; font-size: 0.92em; color: var(--soft); }
 td.text { white-space: normal; overflow-wrap: break-word; min-width: 7em; }
 @media (max-width: 30rem) {
   th, td { padding: 0.2em 0.3em; }
@@ -61,27 +63,18 @@ td.text { white-space: normal; overflow-wrap: break-word; min-width: 7em; }
 
 
 def table_html(table: Table) -> str:
-    """Return a heading, the table and its caption."""
-    words = [name in table.text for name in table.headers]
-    head = "".join(
-        _cell("th", name, word=word) for name, word in zip(("", *table.headers), (True, *words), strict=True)
-    )
+    """Return a heading and the table."""
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("", *table.headers))
     body = "".join(
-        f'<tr><th scope="row">{escape(stub)}</th>'
-        + "".join(_cell("td", value, word=word) for value, word in zip(row, words, strict=True))
+        f'<tr><th scope="row">{escape(stub)}{f"<small>{escape(remark)}</small>" if remark else ""}</th>'
+        + "".join(f"<td>{escape(value)}</td>" for value in row)
         + "</tr>\n"
-        for stub, row in zip(table.stubs, table.rows, strict=True)
+        for stub, row, remark in zip_longest(table.stubs, table.rows, table.remarks)
     )
     return (
         f'<section>\n<h2>{escape(table.title)}</h2>\n<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n'
         f"<tbody>\n{body}</tbody></table></div>\n</section>\n"
     )
-
-
-def _cell(tag: str, text: str, *, word: bool) -> str:
-    scope = ' scope="col"' if tag == "th" else ""
-    kind = ' class="text"' if word else ""
-    return f"<{tag}{scope}{kind}>{escape(text)}</{tag}>"
 
 
 def pairs_html(title: str, entries: Sequence[tuple[str, str]]) -> str:

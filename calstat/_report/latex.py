@@ -32,16 +32,14 @@ def escape(text: str) -> str:
 
 def table_latex(table: Table) -> str:
     """Return a heading and the table."""
-    # Names, right-aligned numbers, short words; the last column of words is a paragraph, since it may be long.
-    columns = ["l", *("l" if name in table.text else "r" for name in table.headers)]
-    if table.text:
-        columns[0], columns[-1] = r"p{0.26\textwidth}", r"p{0.3\textwidth}"
-    lines = [
-        " & ".join(["", *map(escape, table.headers)]),
-        *(" & ".join(map(escape, (stub, *row))) for stub, row in zip(table.stubs, table.rows, strict=True)),
-    ]
-    head, *body = (rf"{line} \\" for line in lines)
-    return _tabular(table.title, "".join(columns), [head, r"\midrule", *body])
+    names = [escape(stub) for stub in table.stubs]
+    if table.remarks:
+        pairs = zip(names, table.remarks, strict=True)
+        names = [rf"{name} \newline {{\footnotesize {escape(remark)}}}" for name, remark in pairs]
+    columns = (r"p{0.4\textwidth}" if table.remarks else "l") + "r" * len(table.headers)
+    head = " & ".join(["", *map(escape, table.headers)])
+    body = [" & ".join([name, *map(escape, row)]) for name, row in zip(names, table.rows, strict=True)]
+    return _tabular(table.title, columns, [rf"{head} \\", r"\midrule", *(rf"{line} \\" for line in body)])
 
 
 def pairs_latex(title: str, entries: Sequence[tuple[str, str]]) -> str:

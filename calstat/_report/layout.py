@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -17,13 +17,13 @@ _MOST_CLASSES = 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A titled table of formatted cells; `text` names the columns that hold words, which are set to the left."""
+    """A titled table of formatted cells; `remarks` are words for each row, which a page writes under its name."""
 
     title: str
     headers: Sequence[str]
     stubs: Sequence[str]
     rows: Sequence[Sequence[str]]
-    text: Sequence[str] = ()
+    remarks: Sequence[str] = ()
 
 
 def index_table(title: str, frame: pd.DataFrame, alpha: float, calibrated: Mapping[str, str] | None = None) -> Table:
@@ -61,13 +61,13 @@ def test_table(tests: Sequence[CalibrationTest]) -> Table:
             format_pvalue(test.pvalue),
             format_pvalue(float(together)),
             test.method.replace("_", "-"),
-            test.null,
         ]
         for test, together in zip(tests, adjusted, strict=True)
     ]
-    headers = ["statistic", "df", "p", "p (Holm)", "method", "H0"]
+    headers = ["statistic", "df", "p", "p (Holm)", "method"]
     stubs = [test.name for test in tests]
-    return Table(title="Tests", headers=headers, stubs=stubs, rows=rows, text=("method", "H0"))
+    nulls = [f"H0: {test.null}" for test in tests]
+    return Table(title="Tests", headers=headers, stubs=stubs, rows=rows, remarks=nulls)
 
 
 def bin_table(frame: pd.DataFrame, alpha: float) -> Table:
@@ -96,16 +96,6 @@ def class_table(frame: pd.DataFrame) -> Table:
     ]
     headers = ["n", "frequency", "mean p", "ECE", "expected", "p", "p (Holm)"]
     return Table(title=title, headers=headers, stubs=[str(name) for name in frame.index], rows=rows)
-
-
-def without(table: Table, header: str) -> Table:
-    """Leave out one column, if the table has it."""
-    kept = [place for place, name in enumerate(table.headers) if name != header]
-    return replace(
-        table,
-        headers=[table.headers[place] for place in kept],
-        rows=[[row[place] for place in kept] for row in table.rows],
-    )
 
 
 def number_text(value: float) -> str:
@@ -145,5 +135,4 @@ __all__ = [
     "number_text",
     "pvalue_text",
     "test_table",
-    "without",
 ]

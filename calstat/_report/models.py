@@ -56,17 +56,23 @@ class SideBySide:
         """
         return plots.reliability_overlay(self.points, ax=ax)
 
-    def table(self) -> Table:
-        """Lay out the comparison."""
-        headers = ["Brier", "log loss", "difference", level_text(self.alpha), "C", "O/E", "slope", "ECE", "p"]
-        names = ["Brier", "log_loss", "difference", "ci_low", "ci_high", "C (ROC)", "O/E", "Slope", "ECE", "pvalue"]
-        rows = []
-        for values in self.frame[names].to_numpy(dtype=float):
-            brier, loss, difference, low, high, c, ratio, slope, error, p = values
-            first = [number_text(brier), number_text(loss), number_text(difference) if np.isfinite(low) else ""]
-            rest = [number_text(value) for value in (c, ratio, slope, error)]
-            rows.append([*first, limits_text(low, high), *rest, pvalue_text(p)])
-        return Table(title="Models", headers=headers, stubs=[str(name) for name in self.frame.index], rows=rows)
+    def tables(self) -> tuple[Table, Table]:
+        """Lay out the models, and the paired differences from the first of them."""
+        headers = ["Brier", "log loss", "C", "O/E", "slope", "ECE", "p (ECE)"]
+        columns = ["Brier", "log_loss", "C (ROC)", "O/E", "Slope", "ECE", "pvalue"]
+        names = [str(name) for name in self.frame.index]
+        rows = [
+            [*map(number_text, numbers), pvalue_text(p)] for *numbers, p in self.frame[columns].to_numpy(dtype=float)
+        ]
+        changes = [
+            [number_text(difference), limits_text(low, high)]
+            for difference, low, high in self.frame[["difference", "ci_low", "ci_high"]].to_numpy(dtype=float)[1:]
+        ]
+        title = f"Log loss less that of {names[0]}, on the same rows"
+        return (
+            Table(title="Models", headers=headers, stubs=names, rows=rows),
+            Table(title=title, headers=["difference", level_text(self.alpha)], stubs=names[1:], rows=changes),
+        )
 
 
 def compare(

@@ -13,10 +13,9 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
-from statsmodels.iolib.tableformatting import fmt_params
 
 from calstat._report import html, latex
-from calstat._report.layout import Table, bin_table, class_table, error_table, index_table, test_table, without
+from calstat._report.layout import Table, bin_table, class_table, error_table, index_table, test_table
 from calstat._report.models import SideBySide
 from calstat._results import CalibrationTest, info_table, number_table
 from calstat._statistics import holm
@@ -117,13 +116,12 @@ class CalibrationReport:
         result = _ReportSummary(self._latex())
         result.tables = [info_table(self.title, [(name, _clipped(value)) for name, value in self.data])]
         if self.models is not None:
-            result.tables.append(_compact(self.models.table()))
+            result.tables += [_number_table(part) for part in self.models.tables()]
         errors, tests, bins = self._tables()
-        # Null hypotheses in words make a line too long for a terminal: they are listed below the tables.
-        parts = [*self._index_tables(), errors, without(tests, "H0"), bins]
+        parts = [*self._index_tables(), errors, tests, bins]
         if self.classes is not None:
             parts.insert(-1, class_table(self.classes))
-        result.tables += [number_table(part.rows, part.headers, part.stubs, title=part.title) for part in parts]
+        result.tables += [_number_table(part) for part in parts]
         lines = ["In words:"]
         for sentence in self.findings:
             lines += wrap(f"- {sentence}", width=_WIDTH, subsequent_indent="  ")
@@ -249,7 +247,8 @@ class CalibrationReport:
         caption = "Observed frequency against mean prediction in the bins of each model."
         png, _ = _png(self.models.plot())
         picture = html.picture_html("Models in one diagram", png, alt=caption, caption=caption)
-        return html.table_html(self.models.table()) + picture
+        tables = "".join(html.table_html(table) for table in self.models.tables())
+        return html.side_by_side(tables, picture)
 
     def _classes_html(self) -> str:
         """Return the table and the diagrams by class as a part of the page; nothing for a binary outcome."""
@@ -264,7 +263,7 @@ class CalibrationReport:
         errors, tests, bins = self._tables()
         tables = [*self._index_tables(), errors, tests, bins]
         if self.models is not None:
-            tables.insert(0, self.models.table())
+            tables[:0] = self.models.tables()
         if self.classes is not None:
             tables.insert(-1, class_table(self.classes))
         return "\n".join(
@@ -290,10 +289,8 @@ class CalibrationReport:
         return error_table(self.errors, self.alpha), test_table(self.tests), bin_table(self.bins, self.alpha)
 
 
-def _compact(table: Table) -> SimpleTable:
-    """Make a table for print whose columns are no wider than they need be."""
-    layout = fmt_params | {"colwidths": None, "data_fmts": ["%s"]}
-    return SimpleTable(table.rows, headers=table.headers, stubs=table.stubs, title=table.title, txt_fmt=layout)
+def _number_table(table: Table) -> SimpleTable:
+    return number_table(table.rows, table.headers, table.stubs, title=table.title)
 
 
 def _clipped(text: str) -> str:
