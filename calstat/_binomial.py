@@ -28,6 +28,7 @@ Penalty: TypeAlias = Literal["firth"] | None
 BLOCK = 8192  # rows per block: k + 10 arrays of 64 kB, which second-level caches hold
 _FLAT = 1e-12  # a column whose spread is below this share of its size is constant up to rounding
 _SINGULAR = 1e-13  # eigenvalues of the scaled Gram matrix below this share of the largest are rounding noise
+_FAR = -250.0  # log determinants below this (no optimum is there) leave no digits for the inverse
 _MARGIN = 1e-9  # a margin above minus this (columns have size 1) satisfies the linear programme
 
 
@@ -232,7 +233,7 @@ def _jeffreys(
     inner = inside.T @ information @ inside
     with np.errstate(divide="ignore", invalid="ignore"):  # far out, every variance underflows
         sign, logdet = np.linalg.slogdet(inner)
-    if sign <= 0 or not np.isfinite(logdet):
+    if sign <= 0 or not logdet > _FAR:
         return -np.inf, np.zeros(k), np.zeros((k, k))
     inverse = inside @ np.linalg.inv(inner) @ inside.T
     cube = third[place]  # (k, k, k)
