@@ -462,7 +462,7 @@ class LikelihoodResults(CalibrationResults):
             ("Observations", format_count(e.nobs)),
             ("Free parameters", format_count(round(e.df_model, 2))),
             ("Covariance", e.cov_type),
-            ("Converged", f"{'yes' if e.converged else 'no'} ({e.n_iter} iterations)"),
+            ("Converged", "yes" if e.converged else "no"),
             ("Log-likelihood", format_number(e.llf, 3)),
             ("LL, identity map", format_number(e.llf_identity, 3)),
             ("LL, constant", format_number(e.llf_null, 3)),
