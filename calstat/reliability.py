@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import pandas as pd
 from scipy import special, stats
 from scipy.optimize import isotonic_regression
 
@@ -17,6 +18,7 @@ from calstat._pseudo_labels import bin_counts, poisson_binomial
 from calstat._results import format_pvalue
 from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
 from calstat._validation import (
+    BinarySample,
     MetricType,
     MulticlassSample,
     check_alpha,
@@ -102,7 +104,7 @@ class ClassPanels:
 
 def reliability_diagram(
     y: ArrayLike,
-    p: ArrayLike,
+    p: ArrayLike | Mapping[str, ArrayLike],
     *,
     bins: Edges = 10,
     strategy: Strategy = "equal_width",
@@ -125,8 +127,9 @@ def reliability_diagram(
     ----------
     y : array_like of shape (n,)
         Outcomes.
-    p : array_like of shape (n,), (n, 1), (n, 2) or (n, K)
-        Probabilities of the event, or one column for each class.
+    p : array_like of shape (n,), (n, 1), (n, 2) or (n, K), or a mapping of names to such
+        Probabilities of the event, or one column for each class. A mapping puts several forecasts of the same outcomes
+        into one diagram: bins, intervals and the ECE of each, without bands and curves.
     bins : int or array_like of shape (B + 1,), default 10
         Number of bins, or their edges from 0 to 1. Empty bins are not drawn.
     strategy : {"equal_width", "equal_freq"}, default "equal_width"
@@ -168,7 +171,8 @@ def reliability_diagram(
     Raises
     ------
     InputError
-        If an argument is not as described, or `ax` is given for panels by class.
+        If an argument is not as described, `ax` is given for panels by class, or panels by class are asked for
+        several forecasts.
 
     Notes
     -----
@@ -207,6 +211,9 @@ def reliability_diagram(
         n_resamples=check_count("n_resamples", n_resamples),
     )
     generator = check_rng(rng)
+    if isinstance(p, Mapping):
+        samples = {name: read_sample(y, q, type, freq_weights, event, classes) for name, q in p.items()}
+        return _forecasts(samples, type, look, ax)
     sample = read_sample(y, p, type, freq_weights, event, classes)
     if isinstance(sample, MulticlassSample) and type == "classwise":
         if ax is not None:
@@ -217,8 +224,34 @@ def reliability_diagram(
     ((outcome, score),) = views(sample, type)
     title = _title("ECE", outcome, score, sample.weights, look, generator, event=1.0)
     panel = binary_panel(outcome, score, sample.weights, look, generator, title)
-    texts = {} if type is None else {"xlabel": "Confidence", "ylabel": "Accuracy"}
-    return panel.draw(ax, **texts)
+    return panel.draw(ax, **_texts(type))
+
+
+def _texts(type: MetricType | None) -> dict[str, str]:  # noqa: A002
+    """Labels of the axes."""
+    return {} if type is None else {"xlabel": "Confidence", "ylabel": "Accuracy"}
+
+
+def _forecasts(
+    samples: Mapping[str, BinarySample | MulticlassSample],
+    type: MetricType | None,  # noqa: A002
+    look: Look,
+    ax: Any,
+) -> Any:
+    """Draw several forecasts in one diagram."""
+    if type == "classwise":
+        raise InputError("several forecasts fit into one diagram with `type`=None or 'confidence', not 'classwise'.")
+    points, intervals, highest = {}, {}, 0.0
+    for name, sample in samples.items():
+        ((outcome, score),) = views(sample, type)
+        table = bin_frame(outcome, score, sample.weights, look)
+        (bins,) = tables(sample, type, look.bins, look.strategy)
+        label = f"{name}: ECE {bins.error(1):.3f}"
+        points[label] = (table["mean_p"].to_numpy(), table["mean_y"].to_numpy())
+        intervals[label] = (table["ci_low"].to_numpy(), table["ci_high"].to_numpy())
+        highest = max(highest, _upper_limit(score, points[label][1]))
+    shown = None if look.ci_method is None else intervals
+    return plots.reliability_overlay(points, intervals=shown, limits=(0.0, highest), ax=ax, **_texts(type))
 
 
 def binary_panel(
@@ -231,16 +264,7 @@ def binary_panel(
     upper: float | None = None,
 ) -> ReliabilityPanel:
     """Compute the diagram of outcomes (n,) of 0.0 and 1.0 and their probabilities (n,), on axes up to `upper`."""
-    table = reliability_table(
-        y,
-        p,
-        bins=look.bins,
-        strategy=look.strategy,
-        ci_method=look.ci_method or "wilson",
-        alpha=look.alpha,
-        freq_weights=weights,
-        event=1.0,
-    )
+    table = bin_frame(y, p, weights, look)
     mean_p, mean_y, count = (table[name].to_numpy() for name in ("mean_p", "mean_y", "count"))
     ends = (table["ci_low"].to_numpy(), table["ci_high"].to_numpy())
     limits = (0.0, _upper_limit(p, mean_y) if upper is None else upper)
@@ -265,6 +289,20 @@ def binary_panel(
         labels=labels,
         limits=limits,
         title=title,
+    )
+
+
+def bin_frame(y: FloatArray, p: FloatArray, weights: FloatArray | None, look: Look) -> pd.DataFrame:
+    """Return the reliability table of outcomes (n,) of 0.0 and 1.0 and their probabilities (n,)."""
+    return reliability_table(
+        y,
+        p,
+        bins=look.bins,
+        strategy=look.strategy,
+        ci_method=look.ci_method or "wilson",
+        alpha=look.alpha,
+        freq_weights=weights,
+        event=1.0,
     )
 
 

@@ -262,3 +262,32 @@ class TestMatrices:
         )
         assert isinstance(figure, Figure)
         np.testing.assert_array_equal(points_of(figure.axes[2])[:, 1], 0.0)
+
+
+class TestSeveralForecasts:
+    def test_bins_intervals_and_errors_of_each(self, data):
+        y, p = data
+        forecasts = {"plain": p, "flat": 0.5 + 0.4 * (p - 0.5)}
+        ax = reliability_diagram(y, forecasts).axes[0]
+        labels = [text.get_text() for text in ax.get_legend().get_texts()]
+        assert labels == [f"{name}: ECE {ece(y, q):.3f}" for name, q in forecasts.items()]
+        for line, bars, q in zip(ax.lines[1:], ax.collections, forecasts.values(), strict=True):
+            table = reliability_table(y, q).dropna()
+            np.testing.assert_array_equal(line.get_xydata(), table[["mean_p", "mean_y"]])
+            ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+            np.testing.assert_array_equal(ends, table[["ci_low", "ci_high"]])
+
+    def test_without_intervals(self, data):
+        y, p = data
+        assert not reliability_diagram(y, {"a": p}, ci_method=None).axes[0].collections
+
+    def test_top_labels(self, multiclass):
+        y, P = multiclass
+        ax = reliability_diagram(y, {"a": P, "b": P**2 / (P**2).sum(axis=1, keepdims=True)}, type="confidence").axes[0]
+        assert ax.get_ylabel() == "Accuracy"
+        assert len(ax.lines) == 3
+
+    def test_panels_by_class_are_refused(self, multiclass):
+        y, P = multiclass
+        with pytest.raises(InputError, match="several forecasts"):
+            reliability_diagram(y, {"a": P}, type="classwise")
