@@ -13,7 +13,7 @@ from scipy import optimize, special, stats
 from calstat import plots
 from calstat._logistic import LogisticFit, fit_logistic, profile_interval
 from calstat._math import clip_probabilities
-from calstat._results import CalibrationTest
+from calstat._results import CalibrationTest, format_pvalue
 from calstat._statistics import log_likelihood
 from calstat._typing import ArrayLike, FloatArray, Label
 from calstat._validation import (
@@ -97,7 +97,9 @@ class CalibrationBelt:
         """
         p = self.bands.index.to_numpy(dtype=float)
         bands = [(level, *self._band(level)) for level in self.levels]
-        title = f"Calibration belt of degree {self.degree}\n{str(self.test).splitlines()[2]}"
+        p_text = format_pvalue(self.test.pvalue)
+        p_text = f"p {p_text}" if p_text.startswith("<") else f"p = {p_text}"
+        title = f"Calibration belt of degree {self.degree}\n{p_text} (H0: calibrated)"
         return plots.calibration_belt(p, bands, histogram=self.histogram, title=title, ax=ax)
 
     def _band(self, level: float) -> tuple[FloatArray, FloatArray]:
