@@ -177,9 +177,11 @@ def _check_nested(smaller: SoftmaxResults, larger: SoftmaxResults) -> None:
     if not same_rows or not _equal(a.weights, b.weights) or smaller.classes != larger.classes:
         raise InputError(f"{smaller.kind} and {larger.kind} were not fitted to the same rows, weights and classes.")
     if not np.allclose(a.features, b.features, rtol=1e-12, atol=1e-12) and not _same_up_to_shift(smaller, larger, a, b):
+        low, high = smaller.form.eps, larger.form.eps
+        clip = f" They clip probabilities at {low:g} and {high:g}: pass the same eps= to both." if low != high else ""
         raise InputError(
             f"{smaller.kind} and {larger.kind} do not have the same features (logits or logarithms of probabilities, "
-            "clip, centring), so that one does not contain the other. Fit both to the same scores and options."
+            f"clip, centring), so that one does not contain the other.{clip} Fit both to the same scores and options."
         )
     levels = _level(smaller.form), _level(larger.form)
     if _LEVELS[levels[0]] == _LEVELS[levels[1]] and (levels[0] != levels[1] or smaller.penalty == larger.penalty):

@@ -380,7 +380,7 @@ class MatrixScalingResults(FullMapResults, kind="MatrixScaling"):
     """Results of `MatrixScaling`: ``softmax(W z + b)`` on logits."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CanonicalMap:
     """
     Canonical form of a Dirichlet map, with intervals.
@@ -408,6 +408,12 @@ class CanonicalMap:
     log_c: pd.Series
     log_c_se: pd.Series
     alpha: float
+
+    def __str__(self) -> str:
+        """The table of the summary."""
+        return str(self.summary())
+
+    __repr__ = __str__
 
     def to_frame(self) -> pd.DataFrame:
         """
