@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from calstat.multiclass import TemperatureScaling
 from scipy.special import expit
 
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
 from calstat.exceptions import CalstatWarning
+from calstat.multiclass import TemperatureScaling
 from calstat.transforms import inv_logit, logit
 
 FOLDER = Path(__file__).parent / "reference" / "binary"
