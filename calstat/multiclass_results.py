@@ -111,6 +111,11 @@ class SoftmaxResults(LikelihoodResults):
         return self._estimates.gradient
 
     @property
+    def estimable(self) -> pd.Series:
+        """Whether the data determine each coefficient, so that it has a standard error."""
+        return self.bse.notna().rename("estimable")
+
+    @property
     def rank(self) -> int:
         """Number of free parameters that the data (and the penalty) determine."""
         return self._map.rank

@@ -296,6 +296,7 @@ def test_collinear_logits_lose_the_directions_that_they_do_not_determine() -> No
     assert res.converged
     assert res.bse.iloc[:16].isna().all()
     assert res.bse.iloc[16:].notna().all()
+    assert res.estimable.to_list() == [False] * 16 + [True] * 4
     assert np.isfinite(res.get_prediction(z[:5]).summary_frame()).all(axis=None)
     assert res.test_identity("lr").df == 12
     assert res.test_identity("wald").df == 12

@@ -94,6 +94,18 @@ def test_hc0_and_unweighted_clusters_are_statsmodels(name: str) -> None:
     np.testing.assert_allclose(hc1.cov_params(), hc0.cov_params() * n / (n - k), rtol=1e-10)
 
 
+@pytest.mark.parametrize("kind", ["HC0", "HC1", "cluster"])
+@pytest.mark.parametrize("penalty", [None, cs.ODIR(0.3)], ids=str)
+def test_sandwiches_treat_weights_as_copies(kind: Any, penalty: Any) -> None:
+    y, p = data("m1")
+    rng = np.random.default_rng(13)
+    w, groups = rng.integers(0, 4, len(y)), rng.integers(0, 40, len(y))
+    weighted = cs.DirichletCalibration(y, p, penalty=penalty, freq_weights=w, groups=groups).fit(cov_type=kind)
+    yy, pp, gg = np.repeat(y, w), np.repeat(p, w, axis=0), np.repeat(groups, w)
+    repeated = cs.DirichletCalibration(yy, pp, penalty=penalty, groups=gg).fit(cov_type=kind)
+    np.testing.assert_allclose(weighted.cov_params(), repeated.cov_params(), rtol=1e-8, atol=1e-12)
+
+
 def test_penalised_mnlogit_is_a_penalised_optimum() -> None:
     y, p = data("m1")
     x = np.column_stack([np.log(p), np.ones(len(y))])
