@@ -3,3 +3,4 @@
 set -euo pipefail
 pip install jax scikit-learn uncertainty-calibration pycalib torch torchmetrics
 pip install --no-deps --ignore-requires-python betacal netcal dirichletcal==0.5.3
+pip install --no-deps arch probcal
