@@ -199,8 +199,8 @@ def rank_table(scores: Any, *, lower_is_better: bool = True, missing: Literal["r
 
     See Also
     --------
-    friedman_test : Do the methods differ at all?
-    pairwise_wilcoxon : Which two differ?
+    friedman_test : Whether the methods differ at all.
+    pairwise_wilcoxon : Which two differ.
 
     Notes
     -----
