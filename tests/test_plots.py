@@ -162,6 +162,16 @@ class TestPanels:
         assert figure.get_suptitle() == "all"
         assert figure.get_supxlabel() == "Predicted probability"
 
+    @pytest.mark.parametrize("count", [2, 3, 10, 20])
+    def test_the_outer_texts_touch_no_panel(self, count):
+        panel = {**self.panel, "histogram": HISTOGRAM}
+        figure = plots.reliability_panels([panel] * count, title="a title\nin two lines")
+        figure.draw_without_rendering()
+        boxes = [ax.get_tightbbox() for ax in figure.axes]
+        for text in (figure._suptitle, figure._supxlabel, figure._supylabel):
+            extent = text.get_window_extent()
+            assert not any(extent.overlaps(box) for box in boxes), text
+
     def test_inner_panels_drop_the_tick_labels_of_the_shared_axis(self):
         axes = plots.reliability_panels([self.panel] * 4).axes
         labelled = [ax.yaxis.get_tick_params()["labelleft"] for ax in axes]

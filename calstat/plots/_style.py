@@ -53,12 +53,11 @@ def new_axes(ax: Axes | None, size: tuple[float, float]) -> tuple[Figure, Axes]:
     return ax.figure.canvas.figure, ax
 
 
-def new_panels(count: int, ncols: int, panel: tuple[float, float]) -> tuple[Figure, list[Axes]]:
-    """Make a figure with `count` axes in rows of `ncols`, each of `panel` inches."""
+def new_panels(count: int, ncols: int, panel: tuple[float, float], margin: float = 0.0) -> tuple[Figure, list[Axes]]:
+    """Make a figure with `count` axes in rows of `ncols`, each of `panel` inches, and `margin` inches for its texts."""
     nrows = -(-count // ncols)
-    figure, grid = plt.subplots(
-        nrows, ncols, figsize=(panel[0] * ncols, panel[1] * nrows), layout="compressed", squeeze=False
-    )
+    size = (panel[0] * ncols, panel[1] * nrows + margin)
+    figure, grid = plt.subplots(nrows, ncols, figsize=size, layout="compressed", squeeze=False)
     flat = list(grid.ravel())
     for unused in flat[count:]:
         unused.remove()

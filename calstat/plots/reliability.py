@@ -203,7 +203,7 @@ def reliability_panels(
     total = len(panels) + (summary is not None)
     columns = ncols or columns_for(total, 5)
     side = 2.1 if columns > 3 else 2.6
-    figure, axes = new_panels(total, columns, (side, 1.38 * side))
+    figure, axes = new_panels(total, columns, (side, 1.26 * side), margin=0.85)
     for position, (panel, ax) in enumerate(zip(panels, axes, strict=False)):
         reliability(**{**panel, "xlabel": None, "ylabel": None, "ax": ax})
         if position % columns:
