@@ -27,11 +27,6 @@ from calstat.plots import calibration_map
 
 _FEW = 50  # with fewer events or non-events Wald intervals of a logistic map are visibly too symmetric
 _GRID = 201
-_TITLES = {
-    "PlattScaling": "Platt Scaling",
-    "LogisticCalibration": "Logistic Recalibration",
-    "BetaCalibration": "Beta Calibration",
-}
 
 
 class BinaryResults(BinaryMap, LikelihoodResults):
@@ -162,7 +157,7 @@ class BinaryResults(BinaryMap, LikelihoodResults):
     # -- printing ------------------------------------------------------------------------------------
 
     def _title(self) -> str:
-        return f"{_TITLES[self.kind]} Results"
+        return f"{self.kind}: calibration map"
 
     def _information(self) -> list[tuple[str, str]]:
         first = self._outcome_information()
@@ -305,6 +300,8 @@ class PlattScalingResults(BinaryResults, kind="PlattScaling"):
 
     def _notes(self, alpha: float) -> list[str]:
         notes = super()._notes(alpha)
+        if self._form.scale == "probability":
+            notes.append("The score of the map is the log odds of the probabilities.")
         if self._corrected:
             notes.append(
                 "Targets are Platt's (n1 + 1)/(n1 + 2) and 1/(n0 + 2). Standard errors are conditional on them; AIC "
