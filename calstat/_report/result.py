@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 from matplotlib import pyplot as plt
 from statsmodels.iolib.summary import Summary
-from statsmodels.iolib.table import SimpleTable
 
 from calstat._report import html, latex
 from calstat._report.layout import Table, bin_table, class_table, error_table, index_table, test_table
@@ -115,13 +114,9 @@ class CalibrationReport:
         """
         result = _ReportSummary(self._latex())
         result.tables = [info_table(self.title, [(name, _clipped(value)) for name, value in self.data])]
-        if self.models is not None:
-            result.tables += [_number_table(part) for part in self.models.tables()]
-        errors, tests, bins = self._tables()
-        parts = [*self._index_tables(), errors, tests, bins]
-        if self.classes is not None:
-            parts.insert(-1, class_table(self.classes))
-        result.tables += [_number_table(part) for part in parts]
+        result.tables += [
+            number_table(part.rows, part.headers, part.stubs, title=part.title) for part in self._all_tables()
+        ]
         lines = ["In words:"]
         for sentence in self.findings:
             lines += wrap(f"- {sentence}", width=_WIDTH, subsequent_indent="  ")
@@ -260,20 +255,21 @@ class CalibrationReport:
 
     def _latex(self) -> str:
         """Return the report as LaTeX."""
-        errors, tests, bins = self._tables()
-        tables = [*self._index_tables(), errors, tests, bins]
-        if self.models is not None:
-            tables[:0] = self.models.tables()
-        if self.classes is not None:
-            tables.insert(-1, class_table(self.classes))
         return "\n".join(
             [
                 latex.pairs_latex(self.title, self.data),
                 latex.list_latex("In words", self.findings),
-                *map(latex.table_latex, tables),
+                *map(latex.table_latex, self._all_tables()),
                 latex.list_latex("Notes", self.notes, numbered=True),
             ]
         )
+
+    def _all_tables(self) -> list[Table]:
+        """Lay out all numbers, in the order of print."""
+        errors, tests, bins = self._tables()
+        models = [] if self.models is None else list(self.models.tables())
+        classes = [] if self.classes is None else [class_table(self.classes)]
+        return [*models, *self._index_tables(), errors, tests, *classes, bins]
 
     def _index_tables(self) -> list[Table]:
         """Lay out the indexes under their headings."""
@@ -289,10 +285,6 @@ class CalibrationReport:
         return error_table(self.errors, self.alpha), test_table(self.tests), bin_table(self.bins, self.alpha)
 
 
-def _number_table(table: Table) -> SimpleTable:
-    return number_table(table.rows, table.headers, table.stubs, title=table.title)
-
-
 def _clipped(text: str) -> str:
     """Cut a text that would make the block of data wider than a terminal."""
     return text if len(text) <= _WIDEST_ENTRY else f"{text[: _WIDEST_ENTRY - 1]}…"
@@ -301,7 +293,8 @@ def _clipped(text: str) -> str:
 def _png(figure: Any) -> tuple[bytes, float]:
     """Return a new figure as PNG with its width in inches, and close it."""
     stream = io.BytesIO()
-    figure.savefig(stream, format="png", dpi=180, facecolor="white")
+    # The background is the figure's own: the user's style may have light text.
+    figure.savefig(stream, format="png", dpi=180, facecolor=figure.get_facecolor())
     plt.close(figure)
     return stream.getvalue(), figure.get_figwidth()
 
