@@ -52,7 +52,7 @@ from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureS
 from calstat.nonparametric import HistogramBinning, IsotonicCalibration
 from calstat.penalties import L2, ODIR
 from calstat.ranks import RankTable, critical_difference, friedman_test, pairwise_wilcoxon, rank_table
-from calstat.reliability import reliability_diagram
+from calstat.reliability import reliability_diagram, simplex_diagram
 from calstat.transforms import inv_logit, logit
 
 __all__ = [
@@ -122,6 +122,7 @@ __all__ = [
     "reliability_table",
     "report",
     "score_decomposition",
+    "simplex_diagram",
     "smooth_ece",
     "spiegelhalter",
     "squared_ece",

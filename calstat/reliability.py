@@ -26,6 +26,7 @@ from calstat._validation import (
     check_choice,
     check_count,
     check_rng,
+    check_score_matrix,
 )
 from calstat.exceptions import InputError
 from calstat.metrics import bootstrap, ece, pseudo_label_test, reliability_table
@@ -43,6 +44,8 @@ _DRAWS = 500
 _OWN = 100
 _GROUPS = 800
 _CURVE_POINTS = 300
+_SIMPLEX_STEPS = 11
+_SIDE = 1e-3
 _NICE = np.array([0.01, 0.02, 0.025, 0.05, 0.1, 0.2, 0.25, 0.5])
 
 
@@ -418,9 +421,73 @@ def class_panels(sample: MulticlassSample, look: Look, rng: np.random.Generator,
     return ClassPanels(panels=panels, names=names, errors=errors, title=title)
 
 
+def simplex_diagram(result: Any, p: ArrayLike | None = None, *, ax: Any = None) -> Any:
+    """
+    Draw what a fitted map of three classes does to probabilities, as arrows on the simplex.
+
+    Parameters
+    ----------
+    result : results of a fit
+        A map of three classes whose scores are probabilities, with `classes` and `predict`.
+    p : array_like of shape (n, 3), optional
+        Predictions, shown as a density behind the arrows: the map is an extrapolation where there are none.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure is made when it is None.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Arrows from a grid of predictions to their calibrated values. The orange lines start at the interpretation
+        points, the uniform prediction and those with probability 0.001 of one class and equal ones of the others, and
+        end where the map takes them.
+
+    Raises
+    ------
+    InputError
+        If the map does not have three classes.
+
+    References
+    ----------
+    Kull, M. et al. (2019). Beyond temperature scaling: obtaining well-calibrated multi-class probabilities with
+    Dirichlet calibration. NeurIPS. https://arxiv.org/abs/1910.12656
+
+    Examples
+    --------
+    >>> import calstat as cs
+    >>> df = cs.datasets.load_vehicle()
+    >>> cars = df[df["vehicle"].isin(["opel", "saab", "van"])]
+    >>> P = cars[["p_opel", "p_saab", "p_van"]]
+    >>> P = P.div(P.sum(axis=1), axis=0)
+    >>> fit = cs.DirichletCalibration(cars["vehicle"], P, penalty=cs.ODIR(1e-2)).fit()
+    >>> figure = cs.simplex_diagram(fit, P)
+    >>> len(figure.axes)
+    1
+
+    Arrows away from the corners: these predictions were too sure of themselves.
+    """
+    classes = tuple(getattr(result, "classes", ()))
+    if len(classes) != 3:
+        raise InputError(f"`result` must be a fitted map of three classes; it has {len(classes)}: {list(classes)[:5]}.")
+    steps = np.arange(_SIMPLEX_STEPS + 1)
+    rows = np.array([(i, j, _SIMPLEX_STEPS - i - j) for i in steps for j in steps if i + j <= _SIMPLEX_STEPS])
+    grid = (rows + 0.2) / (_SIMPLEX_STEPS + 0.6)
+    points = np.vstack((np.full(3, 1 / 3), np.where(np.eye(3) == 1, _SIDE, (1 - _SIDE) / 2)))
+    predictions = None if p is None else check_score_matrix(p, "probability")
+    if predictions is not None and predictions.shape[1] != 3:
+        raise InputError(f"`p` must have three columns, got shape {predictions.shape}.")
+    return plots.simplex_map(
+        grid,
+        np.asarray(result.predict(grid)),
+        classes=classes,
+        predictions=predictions,
+        interpretation=(points, np.asarray(result.predict(points))),
+        ax=ax,
+    )
+
+
 def whole(weights: FloatArray | None) -> bool:
     """Tell whether weights count copies of rows."""
     return weights is None or bool(np.all(weights == np.floor(weights)))
 
 
-__all__ = ["reliability_diagram"]
+__all__ = ["reliability_diagram", "simplex_diagram"]

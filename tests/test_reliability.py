@@ -291,3 +291,46 @@ class TestSeveralForecasts:
         y, P = multiclass
         with pytest.raises(InputError, match="several forecasts"):
             reliability_diagram(y, {"a": P}, type="classwise")
+
+
+class Sharpened:
+    """A map that squares probabilities."""
+
+    classes = ("a", "b", "c")
+
+    def predict(self, p):
+        return p**2 / (p**2).sum(axis=1, keepdims=True)
+
+
+class TestSimplex:
+    def test_arrows_start_on_the_grid_and_end_where_the_map_says(self):
+        ax = reliability.simplex_diagram(Sharpened()).axes[0]
+        arrows = ax.collections[0]
+        corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+        tails = np.column_stack((arrows.X, arrows.Y))
+        assert len(tails) == 78
+        barycentric = np.linalg.solve(np.vstack((corners.T, np.ones(3))), np.vstack((tails.T, np.ones(len(tails))))).T
+        assert (barycentric > 0).all()
+        ends = Sharpened().predict(barycentric) @ corners
+        np.testing.assert_allclose(np.column_stack((arrows.U, arrows.V)), ends - tails, atol=1e-10)
+
+    def test_interpretation_points(self):
+        start, end = reliability.simplex_diagram(Sharpened()).axes[0].collections[-2:]
+        corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+        points = np.array([[1 / 3] * 3, [1e-3, 0.4995, 0.4995], [0.4995, 1e-3, 0.4995], [0.4995, 0.4995, 1e-3]])
+        np.testing.assert_allclose(start.get_offsets(), points @ corners)
+        np.testing.assert_allclose(end.get_offsets(), Sharpened().predict(points) @ corners)
+
+    def test_predictions_are_shown_as_a_density(self, multiclass):
+        P = multiclass[1][:, :3] / multiclass[1][:, :3].sum(axis=1, keepdims=True)
+        ax = reliability.simplex_diagram(Sharpened(), P).axes[0]
+        assert ax.collections[0].get_array().sum() == pytest.approx(len(P))
+
+    def test_other_numbers_of_classes_are_refused(self, multiclass):
+        class Two:
+            classes = ("a", "b")
+
+        with pytest.raises(InputError, match="three classes"):
+            reliability.simplex_diagram(Two())
+        with pytest.raises(InputError, match="three columns"):
+            reliability.simplex_diagram(Sharpened(), multiclass[1])
