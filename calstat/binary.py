@@ -301,7 +301,7 @@ class PlattScaling(_BinaryModel[PlattScalingResults]):
     >>> import calstat as cs
     >>> res = cs.PlattScaling([0, 0, 1, 0, 1, 1], [-2.1, -1.0, -0.3, 0.4, 0.9, 1.7]).fit()
     >>> res.params.round(3).to_dict()
-    {'intercept': 0.045, 'slope': 0.729}
+    {'intercept': 0.036, 'slope': 0.725}
 
     The slope is the gain in log odds of the event per unit of the score.
     """
@@ -412,9 +412,9 @@ class LogisticCalibration(_BinaryModel[LogisticCalibrationResults]):
     >>> p = [0.02, 0.11, 0.23, 0.42, 0.58, 0.71, 0.86, 0.97]
     >>> res = cs.LogisticCalibration([0, 1, 0, 1, 0, 1, 0, 1], p).fit()
     >>> res.recalibration_table()["coef"].round(3).tolist()
-    [0.228, 0.029, 0.392]
+    [0.088, 0.034, 0.283]
 
-    The slope of 0.392 says that log odds should be shrunk to 0.392 of their size, were it certain; its interval
+    The slope of 0.283 says that log odds should be shrunk to 0.283 of their size, were it certain; its interval
     says how far it is not.
     """
 
@@ -520,9 +520,9 @@ class BetaCalibration(_BinaryModel[BetaCalibrationResults]):
     >>> p = [0.02, 0.11, 0.23, 0.42, 0.58, 0.71, 0.86, 0.97]
     >>> res = cs.BetaCalibration([0, 1, 0, 1, 0, 1, 0, 1], p).fit()
     >>> round(res.test_identity().pvalue, 2)
-    0.39
+    0.44
 
-    The p-value is the share of calibrated models that would look at least as far from the identity map, so 0.39
+    The p-value is the share of calibrated models that would look at least as far from the identity map, so 0.44
     is no evidence against calibration.
     """
 
