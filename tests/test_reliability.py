@@ -308,7 +308,7 @@ class TestSimplex:
         arrows = ax.collections[0]
         corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
         tails = np.column_stack((arrows.X, arrows.Y))
-        assert len(tails) == 78
+        assert len(tails) == 45
         barycentric = np.linalg.solve(np.vstack((corners.T, np.ones(3))), np.vstack((tails.T, np.ones(len(tails))))).T
         assert (barycentric > 0).all()
         ends = Sharpened().predict(barycentric) @ corners

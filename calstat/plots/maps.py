@@ -174,7 +174,7 @@ def simplex_map(
     _frame(ax, classes)
     tail, tip = _plane(start), _plane(end)
     ax.quiver(
-        *tail.T, *(tip - tail).T, color=BLUE, angles="xy", scale_units="xy", scale=1.0, width=0.0045,
+        *tail.T, *(tip - tail).T, color=BLUE, angles="xy", scale_units="xy", scale=1.0, width=0.0038,
         headwidth=4.5, headlength=5.0, minlength=0.4, zorder=2.0,
     )  # fmt: skip
     if interpretation is not None:
