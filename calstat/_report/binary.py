@@ -14,7 +14,14 @@ from calstat._report.words import Facts, findings, short
 from calstat._results import CalibrationTest, format_count
 from calstat._typing import FloatArray
 from calstat._validation import BinarySample, positive_weight_rows
-from calstat.diagnostics import calibration_tests, hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
+from calstat.diagnostics import (
+    CalibrationByGroup,
+    calibration_tests,
+    hosmer_lemeshow,
+    recalibration_test,
+    spiegelhalter,
+    val_prob,
+)
 from calstat.metrics import bootstrap, ece, evaluate, pseudo_label_test, reliability_table, squared_ece
 from calstat.metrics._scores import LOG_EPS, log_rows
 from calstat.reliability import binary_panel, error_title
@@ -72,7 +79,9 @@ _NOTES = (
 )
 
 
-def binary_report(sample: BinarySample, options: Options, beside: SideBySide | None) -> CalibrationReport:
+def binary_report(
+    sample: BinarySample, options: Options, beside: SideBySide | None, groups: CalibrationByGroup | None
+) -> CalibrationReport:
     """Compute the report on binary predictions."""
     sample = positive_weight_rows(sample)
     values: dict[str, Any] = {"y": sample.y, "p": sample.p, "freq_weights": sample.weights, "event": 1.0}
@@ -92,7 +101,9 @@ def binary_report(sample: BinarySample, options: Options, beside: SideBySide | N
         events=events,
         nonevents=sample.nobs - events,
         alpha=options.alpha,
+        groups=None if groups is None else groups.test,
     )
+    apart = () if groups is None else (groups.test,)
     return CalibrationReport(
         title=options.title,
         data=_description(sample, table, options),
@@ -102,10 +113,11 @@ def binary_report(sample: BinarySample, options: Options, beside: SideBySide | N
         tests=tests,
         bins=table,
         findings=findings(facts),
-        notes=(*_NOTES, *remarks(sample.notes, tests)),
+        notes=(*_NOTES, *remarks(sample.notes, (*tests, *apart))),
         panel=binary_panel(sample.y, sample.p, sample.weights, options.look, generator, heading),
         alpha=options.alpha,
         models=beside,
+        groups=groups,
     )
 
 

@@ -98,6 +98,26 @@ def class_table(frame: pd.DataFrame) -> Table:
     return Table(title=title, headers=headers, stubs=[str(name) for name in frame.index], rows=rows)
 
 
+def group_tables(frame: pd.DataFrame, alpha: float) -> tuple[Table, Table]:
+    """Lay out the table of `calibration_by`: what is on average, and what is spread and error."""
+    names = [str(name) for name in frame.index]
+    first = ["nobs", "events", "O/E", "O/E low", "O/E high"]
+    average = [
+        [format_count(n), format_count(events), number_text(ratio), limits_text(low, high)]
+        for n, events, ratio, low, high in frame[first].to_numpy(dtype=float)
+    ]
+    second = ["Slope", "Slope low", "Slope high", "ece"]
+    spread = [
+        [number_text(slope), limits_text(low, high), number_text(error)]
+        for slope, low, high, error in frame[second].to_numpy(dtype=float)
+    ]
+    level = level_text(alpha)
+    return (
+        Table(title="Groups: on average", headers=["n", "events", "O/E", level], stubs=names, rows=average),
+        Table(title="Groups: spread and error", headers=["slope", level, "ECE"], stubs=names, rows=spread),
+    )
+
+
 def number_text(value: float) -> str:
     """Write a number; NaN is written."""
     return format_number(value, _DIGITS)
@@ -128,6 +148,7 @@ __all__ = [
     "bin_table",
     "class_table",
     "error_table",
+    "group_tables",
     "index_table",
     "known_text",
     "level_text",

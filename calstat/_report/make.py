@@ -13,6 +13,7 @@ from calstat._report.options import Options
 from calstat._report.result import CalibrationReport
 from calstat._typing import ArrayLike, Label
 from calstat._validation import BinarySample, check_alpha, check_count, check_sample
+from calstat.diagnostics import CalibrationByGroup, calibration_by
 from calstat.exceptions import InputError
 from calstat.metrics._common import Edges
 from calstat.reliability import Look
@@ -31,6 +32,7 @@ def report(
     n_resamples: int = 999,
     rng: int = 0,
     models: Mapping[str, ArrayLike] | None = None,
+    by: ArrayLike | None = None,
     title: str = "Calibration report",
 ) -> CalibrationReport:
     """
@@ -62,6 +64,9 @@ def report(
     models : mapping of str to array_like, optional
         Further predictions of the same rows, such as those of a rival or of `p` after calibration, to be set beside
         it. For a binary outcome.
+    by : array_like of shape (n,), optional
+        Subgroup of each row, such as sex or hospital, for a binary outcome: the calibration of each, and the test
+        that one recalibration map serves all.
     title : str
         Title of the report.
 
@@ -107,10 +112,21 @@ def report(
         if models:
             named = _named(options.predictions, p, models)
             beside = compare(y, named, freq_weights=freq_weights, event=event, options=options)
-        return binary_report(sample, options, beside)
-    if models:
-        raise InputError("`models` can be set beside each other for a binary outcome only; report on each by itself.")
+        return binary_report(sample, options, beside, _groups(y, p, by, freq_weights, event, options))
+    if models or by is not None:
+        name = "models" if models else "by"
+        raise InputError(f"`{name}` is for a binary outcome; for several classes, report on each part by itself.")
     return multiclass_report(sample, options)
+
+
+def _groups(
+    y: Any, p: Any, by: Any, freq_weights: Any, event: Label | None, options: Options
+) -> CalibrationByGroup | None:
+    """Assess each subgroup, if there are any."""
+    if by is None:
+        return None
+    alpha, bins = options.alpha, options.look.bins
+    return calibration_by(y, p, by, bins=bins, alpha=alpha, freq_weights=freq_weights, event=event, rng=options.seed)
 
 
 def _name(values: Any, default: str) -> str:

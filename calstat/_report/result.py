@@ -14,10 +14,11 @@ from matplotlib import pyplot as plt
 from statsmodels.iolib.summary import Summary
 
 from calstat._report import html, latex
-from calstat._report.layout import Table, bin_table, class_table, error_table, index_table, test_table
+from calstat._report.layout import Table, bin_table, class_table, error_table, group_tables, index_table, test_table
 from calstat._report.models import SideBySide
 from calstat._results import CalibrationTest, info_table, number_table
 from calstat._statistics import holm
+from calstat.diagnostics import CalibrationByGroup
 from calstat.exceptions import NotDefinedError
 from calstat.reliability import ClassPanels, ReliabilityPanel
 
@@ -77,6 +78,8 @@ class CalibrationReport:
         For several classes, a row for each: count, frequency, mean_p, ece, expected, pvalue, pvalue_holm.
     class_panels : ClassPanels or None
         What the diagrams by class show.
+    groups : CalibrationByGroup or None
+        Calibration of each subgroup, where `by` was given.
 
     Notes
     -----
@@ -97,6 +100,7 @@ class CalibrationReport:
     models: SideBySide | None = None
     classes: pd.DataFrame | None = None
     class_panels: ClassPanels | None = None
+    groups: CalibrationByGroup | None = None
 
     def __str__(self) -> str:
         return str(self.summary())
@@ -227,7 +231,7 @@ class CalibrationReport:
                 html.side_by_side(sections[0] + errors, "".join(sections[1:])),
                 tests,
                 self._classes_html(),
-                bins,
+                html.side_by_side(bins, self._groups_html()),
                 html.list_html("Notes", self.notes, numbered=True),
             ],
         )
@@ -253,6 +257,12 @@ class CalibrationReport:
         picture = html.picture_html("By class", png, alt=self.class_panels.title, caption=_CAPTION, width=width)
         return html.table_html(class_table(self.classes)) + picture
 
+    def _groups_html(self) -> str:
+        """Return the tables of subgroups as a part of the page; nothing where there are none."""
+        if self.groups is None:
+            return ""
+        return "".join(html.table_html(table) for table in group_tables(self.groups.table, self.alpha))
+
     def _latex(self) -> str:
         """Return the report as LaTeX."""
         return "\n".join(
@@ -269,7 +279,8 @@ class CalibrationReport:
         errors, tests, bins = self._tables()
         models = [] if self.models is None else list(self.models.tables())
         classes = [] if self.classes is None else [class_table(self.classes)]
-        return [*models, *self._index_tables(), errors, tests, *classes, bins]
+        groups = [] if self.groups is None else list(group_tables(self.groups.table, self.alpha))
+        return [*models, *self._index_tables(), errors, tests, *classes, bins, *groups]
 
     def _index_tables(self) -> list[Table]:
         """Lay out the indexes under their headings."""

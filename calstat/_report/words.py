@@ -23,7 +23,7 @@ _POSSIBLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the sentences are made of: the tables of a report, its logistic test, and the size of the data.
+    """What the sentences are made of: the tables of a report, some of its tests, and the size of the data.
 
     `indexes` has columns estimate, se, ci_low, ci_high; `errors` has estimate, ci_low, ci_high, expected, pvalue.
     """
@@ -34,6 +34,7 @@ class Facts:
     events: float
     nonevents: float
     alpha: float
+    groups: CalibrationTest | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +65,7 @@ def findings(facts: Facts) -> tuple[str, ...]:
         _spread(facts),
         _together(facts),
         _error(facts, "ECE", "in the bins"),
+        _groups(facts),
         _ranking(facts),
         _caution(facts),
     )
@@ -162,6 +164,13 @@ def _error(facts: Facts | MulticlassFacts, name: str, whose: str) -> str:
         f"The expected calibration error (ECE) {whose} is {short(estimate)}. Calibrated predictions would show "
         f"{short(expected)} on average on data of this size; what was found is {verdict} (p {_equals(pvalue)})."
     )
+
+
+def _groups(facts: Facts) -> str:
+    if facts.groups is None or not np.isfinite(facts.groups.pvalue):
+        return ""
+    found = "evidence" if facts.groups.pvalue < facts.alpha else "no evidence"
+    return f"Between groups: {found} that their calibration differs (p {_equals(facts.groups.pvalue)})."
 
 
 def _ranking(facts: Facts) -> str:
