@@ -68,6 +68,30 @@ def number_table(
     return SimpleTable([list(r) for r in rows], headers=list(headers), stubs=list(stubs), title=title, txt_fmt=_NUMBERS)
 
 
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    "²": r"\textsuperscript{2}",
+    "…": r"\ldots{}",
+}
+
+
+def latex_escape(text: str) -> str:
+    """Escape what LaTeX would read as a command."""
+    return "".join(_LATEX.get(letter, letter) for letter in text)
+
+
 class JoinedSummary(Summary):  # type: ignore[misc]  # statsmodels has no types
     """statsmodels' Summary, but for LaTeX: one tabular for each table, as tables differ in their columns."""
 
@@ -75,7 +99,7 @@ class JoinedSummary(Summary):  # type: ignore[misc]  # statsmodels has no types
         """Tables as LaTeX tabulars, and the notes below them."""
         parts = [table.as_latex_tabular() for table in self.tables]
         if self.extra_txt is not None:
-            parts.append(self.extra_txt.replace("\n", " \\newline\n "))
+            parts.append(latex_escape(self.extra_txt).replace("\n", " \\newline\n "))
         return "\n\n".join(parts)
 
 

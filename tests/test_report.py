@@ -18,8 +18,10 @@ from matplotlib import pyplot as plt
 
 from calstat._report import CalibrationReport, binary, report
 from calstat._report import html as pages
-from calstat._report.latex import escape, table_latex
+from calstat._report.latex import table_latex
 from calstat._report.layout import Table
+from calstat._results import latex_escape as escape
+from calstat._results import make_summary
 from calstat.datasets import load_heart_disease, load_vehicle
 from calstat.diagnostics import (
     calibration_by,
@@ -177,6 +179,10 @@ class TestForms:
             r"a\_b \& 50\% \{x\}\textasciicircum{}2 \textbackslash{}n \#1 \$5 \textasciitilde{} "
             r"\textless{}\textbar{}\textgreater{}"
         )
+
+    def test_latex_of_other_summaries_escapes_the_notes(self):
+        text = make_summary([], ["a 95% interval of x_1 & more"]).as_latex()
+        assert r"a 95\% interval of x\_1 \& more" in text
 
     def test_copies_and_pickles(self, made):
         for twin in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):

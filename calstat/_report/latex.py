@@ -5,29 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from calstat._report.layout import Table
-
-_SPECIAL = {
-    "\\": r"\textbackslash{}",
-    "&": r"\&",
-    "%": r"\%",
-    "$": r"\$",
-    "#": r"\#",
-    "_": r"\_",
-    "{": r"\{",
-    "}": r"\}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-    "|": r"\textbar{}",
-    "²": r"\textsuperscript{2}",
-    "…": r"\ldots{}",
-}
-
-
-def escape(text: str) -> str:
-    """Escape what LaTeX would read as a command."""
-    return "".join(_SPECIAL.get(letter, letter) for letter in text)
+from calstat._results import latex_escape as escape
 
 
 def table_latex(table: Table) -> str:
@@ -63,4 +41,4 @@ def list_latex(title: str, sentences: Sequence[str], *, numbered: bool = False) 
     return "\n".join([_heading(title), rf"\begin{{{kind}}}", *items, rf"\end{{{kind}}}", ""])
 
 
-__all__ = ["escape", "list_latex", "pairs_latex", "table_latex"]
+__all__ = ["list_latex", "pairs_latex", "table_latex"]
