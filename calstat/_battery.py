@@ -172,8 +172,8 @@ def calibration_tests(
     CalibrationTests
         Binary: calibration in the large, logistic and beta recalibration, Spiegelhalter, Hosmer-Lemeshow,
         Kolmogorov-Smirnov, Kuiper, the kernel test, CORP and the pseudo-label ECE. Matrix: recalibration by
-        temperature, vector and Dirichlet maps, the kernel test of the top label and the pseudo-label tests of the
-        confidence and the classwise ECE. No answer depends on the order of the classes.
+        temperature, vector and Dirichlet maps, Hosmer-Lemeshow, the kernel test of the top label and the pseudo-label
+        tests of the confidence and the classwise ECE. No answer depends on the order of the classes.
 
     Raises
     ------
@@ -205,6 +205,7 @@ def calibration_tests(
         return CalibrationTests(
             tests=(
                 *(recalibration_test(outcome, score, against=against, **draw) for against in maps),
+                hosmer_lemeshow(outcome, score, **draw),
                 kernel_test(outcome, score, **draw),
                 pseudo_label_test(outcome, score, "confidence_ece", **draw),
                 pseudo_label_test(outcome, score, "classwise_ece", **draw),

@@ -1,8 +1,10 @@
-"""Goodness-of-fit tests of binary predictions: Hosmer-Lemeshow and Spiegelhalter."""
+"""Goodness-of-fit tests: Hosmer-Lemeshow and Spiegelhalter."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
@@ -12,8 +14,17 @@ from scipy import stats
 from calstat import _pseudo_labels, _statistics
 from calstat._binning import assign_bins, equal_freq_edges
 from calstat._results import CalibrationTest
-from calstat._typing import ArrayLike, IntArray, Label, RNGLike
-from calstat._validation import BinarySample, check_binary, check_choice, check_count, check_rng, positive_weight_rows
+from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
+from calstat._validation import (
+    BinarySample,
+    MulticlassSample,
+    check_binary,
+    check_choice,
+    check_count,
+    check_rng,
+    check_sample,
+    positive_weight_rows,
+)
 from calstat.exceptions import NotEstimableWarning
 
 # Cochran's rule: below this expectation in a cell the chi-square law is not trusted.
@@ -102,6 +113,7 @@ def hosmer_lemeshow(
     method: Literal["chi2", "pseudo_label"] | None = None,
     freq_weights: ArrayLike | None = None,
     event: Label | None = None,
+    classes: Sequence[Label] | None = None,
     n_resamples: int = 9999,
     rng: RNGLike = None,
 ) -> CalibrationTest:
@@ -110,20 +122,21 @@ def hosmer_lemeshow(
 
     .. math:: H = \sum_g \frac{(O_g - E_g)^2}{E_g} + \frac{(O_g - E_g)^2}{n_g - E_g}
 
-    over the groups g, with O events among n rows and E = sum of p.
+    over the groups g, with O events among n rows and E = sum of p. For a matrix the sum goes over groups and classes,
+    and rows are grouped by the probability of their top label, so that the order of the classes does not matter.
 
     Parameters
     ----------
     y : array_like of shape (n,)
         Outcome.
-    p : array_like of shape (n,)
-        Predicted probability of the event.
+    p : array_like of shape (n,), (n, 1), (n, 2) or (n, K)
+        Predicted probability of the event, or one column for each class.
     groups : int, default 10
         Number of groups asked for. Equal p share a group, so there may be fewer; the number realised is used.
     df : {"external", "internal"}
         Degrees of freedom: the number of groups, for predictions that were not fitted on these rows; or less 2, for a
-        logistic model assessed on its own training rows. Taking 2 off for external predictions, as many packages
-        do, rejects about 10% of calibrated predictions at the 5% level.
+        logistic model assessed on its own training rows; for K classes times K - 1. Taking 2 off for external
+        predictions, as many packages do, rejects about 10% of calibrated predictions at the 5% level.
     grouping : {"quantile7", "equal_freq"}
         Cut at the unique type-7 quantiles of p, groups closed on the right (R's usual rule), or the package's
         equal-frequency bins: type-8 quantiles, closed on the left.
@@ -134,6 +147,8 @@ def hosmer_lemeshow(
         Whole numbers: a row of weight k counts as k rows.
     event : label, optional
         The label of the event where it is not clear from the labels.
+    classes : sequence of K labels, optional
+        The class of each column of a matrix.
     n_resamples : int, default 9999
         Draws for "pseudo_label".
     rng : None, int or numpy.random.Generator
@@ -161,6 +176,8 @@ def hosmer_lemeshow(
     ----------
     Hosmer, D. W., Lemeshow, S. (1980). Goodness of fit tests for the multiple logistic regression model.
     Communications in Statistics 9. https://doi.org/10.1080/03610928008827941
+    Fagerland, M. W., Hosmer, D. W., Bofin, A. M. (2008). Multinomial goodness-of-fit tests for logistic regression
+    models. Statistics in Medicine 27. https://doi.org/10.1002/sim.3202
 
     Examples
     --------
@@ -179,26 +196,21 @@ def hosmer_lemeshow(
     check_choice("method", method, (None, "chi2", "pseudo_label"))
     count, n_resamples = check_count("groups", groups, 2), check_count("n_resamples", n_resamples)
     generator = check_rng(rng)
-    sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
-    if grouping == "quantile7":
-        edges, index = _statistics.quantile_groups(sample.p, count, sample.weights)
-    else:
-        edges = equal_freq_edges(sample.p, count, sample.weights)
-        index = assign_bins(sample.p, edges)
-    table = _statistics.group_table(sample.y, sample.p, edges, index, sample.weights)
-    statistic = float(_statistics.hosmer_lemeshow(table.observed, table.expected, table.nobs))
-    degrees = table.nobs.size - (2 if df == "internal" else 0)
+    sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes, integer_weights=True)
+    grouped = _grouped(sample, count, grouping)
+    statistic = float(grouped.statistic(grouped.observed))
+    degrees = (grouped.nobs.size - (2 if df == "internal" else 0)) * (grouped.observed.shape[1] - 1)
     chi2 = float(stats.chi2.sf(statistic, degrees)) if degrees > 0 else np.nan
-    gap = float(np.abs(table.observed - table.expected).sum() / table.nobs.sum())
-    details: dict[str, Any] = {"groups": _frame(table), "mean_absolute_gap": gap, "pvalue_chi2": chi2}
-    notes = [f"{table.nobs.size} groups with a mean absolute gap of {gap:.4f}"]
-    smallest = float(np.minimum(table.expected, table.nobs - table.expected).min())
+    gap = float(np.abs(grouped.observed - grouped.expected).sum() / grouped.observed.shape[1] / grouped.nobs.sum())
+    details: dict[str, Any] = {"groups": grouped.frame(), "mean_absolute_gap": gap, "pvalue_chi2": chi2}
+    notes = [f"{grouped.nobs.size} groups with a mean absolute gap of {gap:.4f}"]
+    smallest = float(grouped.expected.min())
     if smallest < _SMALL_CELL:
         notes.append(f"the smallest cell expects {smallest:.2g} rows, too few for the chi-square law")
     chosen = method or ("pseudo_label" if smallest < _SMALL_CELL and df == "external" else "chi2")
     pvalue = chi2
     if chosen == "pseudo_label":
-        place = _drawn_hosmer_lemeshow(sample, index, table, statistic, n_resamples, generator)
+        place = _pseudo_labels.monte_carlo(statistic, grouped.draws(n_resamples, generator))
         # An outcome that p says is impossible never occurs among the draws: the p-value is exactly 0.
         pvalue = 0.0 if np.isinf(statistic) else place.pvalue
         details |= {"mc_error": place.error, "n_resamples": n_resamples, "df": degrees}
@@ -206,9 +218,10 @@ def hosmer_lemeshow(
     elif degrees < 1:
         notes.append("fewer than three groups leave no degrees of freedom for df='internal'")
         warnings.warn(f"Hosmer-Lemeshow: {notes[-1]}.", NotEstimableWarning, stacklevel=2)
+    what = "events are as frequent" if grouped.labels is None else "every class is as frequent"
     return CalibrationTest(
         name="Hosmer-Lemeshow",
-        null="events are as frequent as predicted in every group of p",
+        null=f"{what} as predicted in every group of p",
         statistic=statistic,
         pvalue=pvalue,
         df=degrees if chosen == "chi2" else None,
@@ -220,29 +233,69 @@ def hosmer_lemeshow(
     )
 
 
-def _drawn_hosmer_lemeshow(
-    sample: BinarySample,
-    index: IntArray,
-    table: _statistics.GroupTable,
-    statistic: float,
-    n_resamples: int,
-    rng: np.random.Generator,
-) -> _pseudo_labels.MonteCarlo:
-    """Place the statistic among those of labels drawn from p, groups held fixed."""
-    copies = _statistics.counts(sample.p.size, sample.weights).astype(np.int64)
-    group = np.unique(index, return_inverse=True)[1]
-    p, group = np.repeat(sample.p, copies), np.repeat(group, copies)
-    drawn = _pseudo_labels.bin_counts(p, group, table.nobs.size, n_resamples, rng)
-    return _pseudo_labels.monte_carlo(statistic, _statistics.hosmer_lemeshow(drawn, table.expected, table.nobs))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Groups:
+    """Rows, repeated by their weights, in G groups: `P` (N, K) and `index` (N,); binary data have K = 2.
+
+    `lower`, `upper`, `nobs` (G,); `observed` and `expected` (G, K); `labels` of the classes, None if binary.
+    """
+
+    P: FloatArray
+    index: IntArray
+    lower: FloatArray
+    upper: FloatArray
+    nobs: FloatArray
+    observed: FloatArray
+    expected: FloatArray
+    labels: tuple[Label, ...] | None
+
+    def statistic(self, observed: FloatArray) -> FloatArray:
+        """Pearson's statistic of counts (..., G, K)."""
+        return _statistics.pearson(observed, self.expected, self.nobs[:, None]).sum(axis=-1)
+
+    def draws(self, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+        """Statistics (B,) of labels drawn from P, groups held fixed."""
+        G, K = self.observed.shape
+        if K == 2:
+            events = _pseudo_labels.bin_counts(self.P[:, 1], self.index, G, n_resamples, rng)
+            return self.statistic(np.stack([self.nobs - events, events], axis=-1))
+        cells = self.index[:, None] * K + np.arange(K)
+        blocks = _pseudo_labels.cell_counts(self.P, cells, G * K, n_resamples, rng)
+        return np.concatenate([self.statistic(block.reshape(-1, G, K)) for block in blocks])
+
+    def frame(self) -> pd.DataFrame:
+        """Return the table of groups."""
+        columns = {"lower": self.lower, "upper": self.upper, "nobs": self.nobs}
+        if self.labels is None:
+            return pd.DataFrame(columns | {"observed": self.observed[:, 1], "expected": self.expected[:, 1]})
+        for k, label in enumerate(self.labels):
+            columns |= {f"observed[{label}]": self.observed[:, k], f"expected[{label}]": self.expected[:, k]}
+        return pd.DataFrame(columns)
 
 
-def _frame(table: _statistics.GroupTable) -> pd.DataFrame:
-    return pd.DataFrame(
-        {
-            "lower": table.lower,
-            "upper": table.upper,
-            "nobs": table.nobs,
-            "observed": table.observed,
-            "expected": table.expected,
-        }
+def _grouped(sample: BinarySample | MulticlassSample, groups: int, grouping: str) -> _Groups:
+    """Group rows by the probability of the event, or of the top label."""
+    rows = np.repeat(np.arange(sample.y.size), _statistics.counts(sample.y.size, sample.weights).astype(np.int64))
+    binary = isinstance(sample, BinarySample)
+    p = sample.p[rows]
+    P = np.stack([1 - p, p], axis=1) if binary else p
+    score = p if binary else P.max(axis=1)
+    if grouping == "quantile7":
+        edges, index = _statistics.quantile_groups(score, groups)
+    else:
+        edges = equal_freq_edges(score, groups)
+        index = assign_bins(score, edges)
+    used, index = np.unique(index, return_inverse=True)
+    K = P.shape[1]
+    observed = np.bincount(index * K + sample.y[rows].astype(np.int64), minlength=used.size * K)
+    expected = np.stack([np.bincount(index, weights=column) for column in P.T], axis=1).astype(np.float64)
+    return _Groups(
+        P=P,
+        index=index,
+        lower=edges[:-1][used],
+        upper=edges[1:][used],
+        nobs=np.bincount(index).astype(np.float64),
+        observed=observed.reshape(-1, K).astype(np.float64),
+        expected=expected,
+        labels=None if isinstance(sample, BinarySample) else sample.classes,
     )

@@ -36,25 +36,6 @@ class BrierTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GroupTable:
-    """Sums over G groups of rows.
-
-    Attributes
-    ----------
-    lower, upper : ndarray of shape (G,)
-        Ends of the groups on the scale of p.
-    nobs, observed, expected : ndarray of shape (G,)
-        Rows, events and expected events.
-    """
-
-    lower: FloatArray
-    upper: FloatArray
-    nobs: FloatArray
-    observed: FloatArray
-    expected: FloatArray
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Concordance:
     """Probability that an event outranks a non-event.
 
@@ -145,26 +126,8 @@ def quantile_groups(p: FloatArray, groups: int, weights: FloatArray | None = Non
     return edges, np.searchsorted(edges[1:-1], p, side="left").astype(np.int64)
 
 
-def group_table(
-    y: FloatArray, p: FloatArray, edges: FloatArray, index: IntArray, weights: FloatArray | None = None
-) -> GroupTable:
-    """Sum rows, events and expected events by group; groups without rows are left out."""
-    w = counts(y.size, weights)
-    size = edges.size - 1
-    nobs = np.bincount(index, weights=w, minlength=size)
-    used = nobs > 0
-    observed, expected = (np.bincount(index, weights=w * v, minlength=size)[used] for v in (y, p))
-    return GroupTable(
-        lower=edges[:-1][used],
-        upper=edges[1:][used],
-        nobs=nobs[used].astype(np.float64),
-        observed=observed.astype(np.float64),
-        expected=expected.astype(np.float64),
-    )
-
-
-def hosmer_lemeshow(observed: FloatArray, expected: FloatArray, nobs: FloatArray) -> FloatArray:
-    """Sum (O - E)^2 / E over groups (last axis) and both outcomes.
+def pearson(observed: FloatArray, expected: FloatArray, nobs: FloatArray) -> FloatArray:
+    """Sum (O - E)^2 / E over cells (last axis) of groups with `nobs` rows.
 
     A cell that expects nothing and holds nothing adds 0; one that expects nothing and holds something makes the
     statistic infinite.
@@ -172,12 +135,9 @@ def hosmer_lemeshow(observed: FloatArray, expected: FloatArray, nobs: FloatArray
     difference = observed - expected
     # Sums of products such as 7 * (1 - 1) may leave 1e-16 behind, and 1e-32 / 1e-16 must not count.
     noise = 1e-12 * np.maximum(nobs, 1)
-    total = np.zeros(np.shape(observed))
-    for cell in (expected, nobs - expected):
-        empty = cell <= noise
-        term = np.divide(difference**2, cell, out=np.zeros_like(total), where=~empty)
-        total = total + np.where(empty & (np.abs(difference) > noise), np.inf, term)
-    return total.sum(axis=-1)
+    empty = np.broadcast_to(expected <= noise, difference.shape)
+    term = np.divide(difference**2, expected, out=np.zeros_like(difference), where=~empty)
+    return np.where(empty & (np.abs(difference) > noise), np.inf, term).sum(axis=-1)
 
 
 def concordance(y: FloatArray, p: FloatArray, weights: FloatArray | None = None) -> Concordance:

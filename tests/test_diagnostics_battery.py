@@ -67,7 +67,7 @@ def test_battery_of_a_matrix_does_not_depend_on_the_order_of_classes():
     one = cs.calibration_tests(y, table, n_resamples=99, rng=1).to_frame()
     other = cs.calibration_tests(y, table[["z", "x", "y"]], n_resamples=99, rng=1).to_frame()
     np.testing.assert_allclose(one["statistic"], other["statistic"], rtol=1e-9)
-    assert len(one) == 6
+    assert len(one) == 7
 
 
 def test_battery_weights_are_copies_and_it_prints():

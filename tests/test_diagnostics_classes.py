@@ -138,3 +138,60 @@ def test_errors_name_the_argument(options, words):
         cs.recalibration_test(y, P, **options)
     with pytest.raises(InputError, match="one column per class"):
         cs.recalibration_test([0, 1], [0.2, 0.7], against="dirichlet")
+
+
+# -- Hosmer-Lemeshow of a matrix -----------------------------------------------------------------------------------
+
+
+def test_hosmer_lemeshow_of_classes_is_the_sum_over_cells():
+    y, P = matrix(10, 1000, 3, 5.0)
+    test = cs.hosmer_lemeshow(y, P, groups=4)
+    top = P.max(axis=1)
+    index = np.searchsorted(np.quantile(top, [0.25, 0.5, 0.75]), top, side="left")
+    value = 0.0
+    for g in range(4):
+        for k in range(3):
+            o, e = np.sum(y[index == g] == k), P[index == g, k].sum()
+            value += (o - e) ** 2 / e
+    assert test.statistic == pytest.approx(value, rel=1e-10)
+    assert test.df == 8
+    assert test.pvalue == pytest.approx(stats.chi2.sf(value, 8), rel=1e-9)
+    assert cs.hosmer_lemeshow(y, P, groups=4, df="internal").df == 4
+    table = test.details["groups"]
+    assert table[[f"observed[{k}]" for k in range(3)]].to_numpy().sum() == 1000
+
+
+def test_hosmer_lemeshow_of_classes_does_not_depend_on_their_order():
+    y, P = matrix(11, 400, 4)
+    names = np.array(["a", "b", "c", "d"])
+    table = pd.DataFrame(P, columns=names)
+    one = cs.hosmer_lemeshow(names[y], table, method="chi2")
+    other = cs.hosmer_lemeshow(names[y], table[["d", "b", "a", "c"]], method="chi2")
+    assert tuple(one) == pytest.approx(tuple(other), rel=1e-9)
+
+
+def test_hosmer_lemeshow_of_classes_draws_where_cells_are_small():
+    y, P = matrix(12, 6, 3)
+    values, chance = [], []
+    for labels in itertools.product(range(3), repeat=6):
+        codes = np.array(labels)
+        values.append(cs.hosmer_lemeshow(codes, P, groups=2, method="chi2", classes=range(3)).statistic)
+        chance.append(np.prod(P[np.arange(6), codes]))
+    test = cs.hosmer_lemeshow(y, P, groups=2, classes=range(3), n_resamples=4000, rng=1)
+    assert test.method == "pseudo_label"
+    wanted = np.array(chance)[np.array(values) >= test.statistic - 1e-9].sum()
+    # 4000 draws give a p-value to 0.8%
+    assert test.pvalue == pytest.approx(wanted, abs=4 * 0.008)
+
+
+def test_hosmer_lemeshow_of_two_columns_is_binary_and_weights_are_copies():
+    y, P = matrix(13, 200, 3)
+    pair = np.stack([1 - P[:, 0], P[:, 0]], axis=1)
+    event = (y == 0).astype(int)
+    assert tuple(cs.hosmer_lemeshow(event, pair, method="chi2")) == tuple(
+        cs.hosmer_lemeshow(event, P[:, 0], method="chi2")
+    )
+    w = np.random.default_rng(1).integers(0, 3, 200)
+    weighted = cs.hosmer_lemeshow(y, P, freq_weights=w, n_resamples=50, rng=1)
+    repeated = cs.hosmer_lemeshow(np.repeat(y, w), np.repeat(P, w, axis=0), n_resamples=50, rng=1)
+    assert tuple(weighted) == pytest.approx(tuple(repeated), rel=1e-10)
