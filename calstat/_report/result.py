@@ -218,7 +218,8 @@ class CalibrationReport:
             The page.
         """
         errors, tests, bins = (html.table_html(table) for table in self._tables())
-        sections = [html.table_html(table) for table in self._index_tables()]
+        first, *more = [html.table_html(table) for table in self._index_tables()]
+        scores = html.side_by_side(first + errors, *more) if more else html.side_by_side(first, errors)
         png, _ = _png(self.plot())
         picture = html.picture_html("Reliability diagram", png, alt=self.panel.title, caption=_CAPTION)
         words = html.list_html("In words", self.findings) + html.pairs_html("Data", self.data)
@@ -228,7 +229,7 @@ class CalibrationReport:
             [
                 html.side_by_side(words, picture),
                 self._models_html(),
-                html.side_by_side(sections[0] + errors, "".join(sections[1:])),
+                scores,
                 tests,
                 self._classes_html(),
                 html.side_by_side(bins, self._groups_html()),
