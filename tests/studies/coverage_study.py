@@ -1,8 +1,8 @@
 """Coverage of the default intervals at 95%, and size and power of the default tests at 5%, by simulation.
 
-Long form, which writes the tables of the documentation (hours)::
+Long form, which writes the tables that the documentation shows (many hours)::
 
-    python tests/studies/coverage_study.py --runs 5000 --out docs/reference_tables/coverage.md
+    python tests/studies/coverage_study.py --runs 5000 --out coverage.md
 
 The short form runs in the test suite. Every cell has its own seed, so that cells can be run alone.
 """
