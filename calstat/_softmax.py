@@ -203,6 +203,8 @@ class VectorDesign:
 
     def information(self, probabilities: FloatArray) -> FloatArray:
         """Second derivatives of the mean loss in the free parameters (n_free, n_free)."""
+        if self.n_free == 1 and self.slopes == "common":
+            return self._slope_information(probabilities)
         K = self.n_classes
         hessian = np.zeros((2 * K, 2 * K))
         for rows in row_slices(self):
@@ -216,11 +218,23 @@ class VectorDesign:
             hessian[2 * k : 2 * k + 2, 2 * k : 2 * k + 2] += blocks[k]
         return self.reduce(hessian) / total_weight(self)
 
-    def weighted_blocks(self, factors: FloatArray) -> FloatArray:
-        """Mean over rows of ``factors[k] * f f'`` (K, 2, 2), with factors (K, n)."""
+    def _slope_information(self, probabilities: FloatArray) -> FloatArray:
+        """Mean variance of the scores (1, 1): all there is for a common slope alone."""
+        total = 0.0
+        for rows in row_slices(self):
+            z, p = self.features[:, rows], probabilities[:, rows]
+            deviation = z - np.einsum("kn,kn->n", p, z)
+            variance = np.einsum("kn,kn,kn->n", p, deviation, deviation)
+            total += float(variance.sum() if self.weights is None else variance @ self.weights[rows])
+        return np.array([[total / total_weight(self)]])
+
+    def weighted_blocks(self, factors: FloatArray, *, variances: bool = False) -> FloatArray:
+        """Mean over rows of ``v[k] * f f'`` (K, 2, 2), with v the factors (K, n), or ``v (1 - v)`` of them."""
         out = np.zeros((self.n_classes, 2, 2))
         for rows in row_slices(self):
             z, v = self.features[:, rows], factors[:, rows]
+            if variances:
+                v = v * (1.0 - v)
             if self.weights is not None:
                 v = v * self.weights[rows]
             out[:, 0, 0] += np.einsum("kn,kn,kn->k", v, z, z)
@@ -231,7 +245,7 @@ class VectorDesign:
 
     def blocks(self, probabilities: FloatArray) -> FloatArray:
         """Diagonal blocks of the second derivatives (K, 2, 2): for preconditioning."""
-        return self.weighted_blocks(probabilities * (1.0 - probabilities))
+        return self.weighted_blocks(probabilities, variances=True)
 
 
 Design: TypeAlias = FullDesign | VectorDesign
@@ -274,10 +288,12 @@ def probabilities_of(design: Design, theta: FloatArray) -> FloatArray:
     return out
 
 
-def evaluate(design: Design, penalty: QuadraticPenalty | None, theta: FloatArray) -> Evaluation:
-    """Loss, gradient and probabilities in one pass over the rows."""
+def evaluate(
+    design: Design, penalty: QuadraticPenalty | None, theta: FloatArray, out: FloatArray | None = None
+) -> Evaluation:
+    """Loss, gradient and probabilities in one pass over the rows; the probabilities go to `out` (K, n) if given."""
     loss, gradient = 0.0, np.zeros(design.shape)
-    p = np.empty((design.n_classes, design.codes.size))
+    p = np.empty((design.n_classes, design.codes.size)) if out is None else out
     for rows in row_slices(design):
         eta = design.logits(theta, rows)
         eta -= eta.max(axis=0)
@@ -305,6 +321,21 @@ def evaluate(design: Design, penalty: QuadraticPenalty | None, theta: FloatArray
         objective=loss + penalty_value(design, penalty, theta),
         slope=gradient + penalty_gradient(design, penalty, theta),
     )
+
+
+def losses(design: Design, penalty: QuadraticPenalty | None, theta: FloatArray) -> tuple[float, float]:
+    """Mean loss without and with the penalty; no probabilities are kept."""
+    loss = 0.0
+    for rows in row_slices(design):
+        eta = design.logits(theta, rows)
+        eta -= eta.max(axis=0)
+        codes = design.codes[rows]
+        nll = -eta[codes, np.arange(codes.size)]
+        np.exp(eta, out=eta)
+        nll += np.log(eta.sum(axis=0))
+        loss += float(nll.sum() if design.weights is None else nll @ design.weights[rows])
+    loss /= total_weight(design)
+    return loss, loss + penalty_value(design, penalty, theta)
 
 
 def hessian_product(

@@ -13,7 +13,7 @@ from calstat._softmax import (
     FullDesign,
     QuadraticPenalty,
     VectorDesign,
-    evaluate,
+    losses,
     probabilities_of,
     represent,
     representative,
@@ -192,8 +192,8 @@ def _start(design: Design, penalty: QuadraticPenalty | None, identity: FloatArra
         constant = np.column_stack([identity[:, 0], constant[:, 1] - centre])
     # What is not determined stays where the identity has it.
     constant = constant + design.push(null @ (null.T @ design.free(identity - constant)))
-    losses = [evaluate(design, penalty, theta).objective for theta in (identity, constant)]
-    return identity if losses[0] <= losses[1] else constant
+    gain = losses(design, penalty, constant)[1] - losses(design, penalty, identity)[1]
+    return constant if gain < 0.0 else identity
 
 
 def _temperature(

@@ -96,7 +96,9 @@ def minimize(
         exact = tied or design.n_free <= _EXACT_LIMIT
     step_of = _ExactSteps(design, penalty, null) if exact else _ProductSteps(design, penalty, null)
     theta, n_iter = start, 0
-    state = evaluate(design, penalty, theta)
+    # One array holds the probabilities of every point visited, so that memory stays that of one array more.
+    buffer = np.empty((design.n_classes, design.codes.size))
+    state = evaluate(design, penalty, theta, buffer)
     first = norm = _norm(design, state)
     gap, converged, separated = np.inf, False, False
     for n_iter in range(1, max_iter + 1):  # noqa: B007  reported after the loop
@@ -108,12 +110,13 @@ def minimize(
                 separated = move > _MOVING
                 converged = not separated
                 if converged:
-                    theta, state = _polish(design, penalty, theta, state, step)
+                    theta, state = _polish(design, penalty, theta, state, step, buffer)
                     norm = _norm(design, state)
                 break
-        advanced = _backtrack(design, penalty, theta, state, step, 2.0 * gap)
+        advanced = _backtrack(design, penalty, theta, state, step, 2.0 * gap, buffer)
         if advanced is None:
             converged = norm <= tol
+            state = evaluate(design, penalty, theta, buffer)
             break
         theta, state = advanced
         norm = _norm(design, state)
@@ -136,11 +139,18 @@ def _norm(design: Design, state: Evaluation) -> float:
 
 
 def _polish(
-    design: Design, penalty: QuadraticPenalty | None, theta: FloatArray, state: Evaluation, step: FloatArray
+    design: Design,
+    penalty: QuadraticPenalty | None,
+    theta: FloatArray,
+    state: Evaluation,
+    step: FloatArray,
+    buffer: FloatArray,
 ) -> tuple[FloatArray, Evaluation]:
     """Take the Newton step that was computed for the test: it makes the parameters exact to rounding."""
-    new = evaluate(design, penalty, theta + step)
-    return (theta + step, new) if _norm(design, new) <= _norm(design, state) else (theta, state)
+    new = evaluate(design, penalty, theta + step, buffer)
+    if _norm(design, new) <= _norm(design, state):
+        return theta + step, new
+    return theta, evaluate(design, penalty, theta, buffer)
 
 
 def _largest_move(design: Design, step: FloatArray) -> float:
@@ -161,13 +171,17 @@ def _backtrack(
     state: Evaluation,
     step: FloatArray,
     decrement: float,
+    buffer: FloatArray,
 ) -> tuple[FloatArray, Evaluation] | None:
-    """Halve the step until the objective falls as it should; None when rounding leaves nothing to gain."""
+    """Halve the step until the objective falls as it should; None when rounding leaves nothing to gain.
+
+    The probabilities of `state` are overwritten by those of the points tried.
+    """
     size = 1.0
     noise = 4.0 * np.finfo(np.float64).eps * abs(state.objective)
     for _ in range(_BACKTRACKS):
         trial = theta + size * step
-        new = evaluate(design, penalty, trial)
+        new = evaluate(design, penalty, trial, buffer)
         if new.objective <= state.objective - 1e-4 * size * decrement + noise:
             stalled = decrement < noise and _norm(design, new) >= _norm(design, state)
             return None if stalled else (trial, new)
@@ -334,10 +348,10 @@ class _Temperature:
         if weights is not None and not weights.all():
             keep: BoolArray = weights > 0.0
             logits, codes, weights = logits[:, keep], codes[keep], weights[keep]
-        self._logits = logits - logits.max(axis=0)
-        self._weights = weights
-        self._own = self._logits[codes, np.arange(codes.size)]
-        self.flat = not self._logits.any()
+        self._logits, self._weights = logits, weights
+        self._top = logits.max(axis=0)
+        self._own = logits[codes, np.arange(codes.size)] - self._top
+        self.flat = bool((self._top == logits.min(axis=0)).all())
         self.separated = not self.flat and bool((self._own >= 0.0).all())
 
     def derivatives(self, inverse: float, stop: int | None = None) -> tuple[float, float, float]:
@@ -349,8 +363,9 @@ class _Temperature:
             total = float(self._weights[:n].sum())
         for begin in range(0, n, step):
             rows = slice(begin, min(begin + step, n))
-            z, own = self._logits[:, rows], self._own[rows]
-            e = np.exp(inverse * z)
+            z, own = self._logits[:, rows] - self._top[rows], self._own[rows]
+            e = inverse * z
+            np.exp(e, out=e)
             norm = e.sum(axis=0)
             e *= z
             mean = e.sum(axis=0) / norm

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from calstat._data import ModelData, ScoreReader
-from calstat._softmax import Design, QuadraticPenalty, evaluate
+from calstat._softmax import Design, QuadraticPenalty, losses
 from calstat._softmax_inference import free_covariance, information_at
 from calstat._softmax_maps import FULL, MapFit, SoftmaxMap, fit_map
 from calstat._typing import FloatArray, IntArray, Label
@@ -212,17 +212,17 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
 
     def _statistics(self, design: Design, fit: MapFit, kind: str, edf: float) -> dict[str, Any]:
         penalty, n = self._quadratic(), self.nobs
-        identity = evaluate(design, penalty, self._form.identity(len(self._classes)))
+        loss, objective = losses(design, penalty, self._form.identity(len(self._classes)))
         counts = self._counts
         seen = counts[counts > 0.0]
         names = self._form.names(self._classes)
         return {
             "cov_type": kind,
             "llf": -n * fit.loss,
-            "llf_identity": -n * identity.loss,
+            "llf_identity": -n * loss,
             "llf_null": float((seen * np.log(seen / n)).sum()),
             "objective": -n * fit.objective,
-            "objective_identity": -n * identity.objective,
+            "objective_identity": -n * objective,
             "df_model": edf,
             "nobs": n,
             "converged": fit.converged,

@@ -52,7 +52,7 @@ from calstat.penalties import Penalty, penalty_from_state, penalty_to_state
 
 # The tests of the identity have a chi-square law while the variance of the score statistic exceeds the chi-square's by
 # less than this share, and there are so many rows for each parameter; see the table of sizes in the documentation.
-EXCESS_LIMIT, ROWS_PER_PARAMETER = 0.1, 30
+EXCESS_LIMIT, ROWS_PER_PARAMETER = 0.05, 30
 # More classes than this: the information of a full map costs too much to look at for a test.
 LARGE = 20
 _SHOWN = 12
@@ -313,7 +313,7 @@ class SoftmaxResults(LikelihoodResults):
             enough rows. "pseudo_label" compares the score statistic with its law under labels that are drawn from the
             probabilities themselves: it holds for all data. The default is "wald" with a robust covariance; else "lr"
             where there are 30 observations or more for each parameter and the variance of the score statistic is within
-            10% of the chi-square's, and "pseudo_label" where not, and for every penalised fit.
+            5% of the chi-square's, and "pseudo_label" where not, and for every penalised fit.
         n_resamples : int, optional
             Number of draws of "pseudo_label": 999, or 199 where the penalty was chosen on these rows, since the choice
             is then redone in each draw and the statistic is twice the gain of the penalised log-likelihood.
