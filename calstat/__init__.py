@@ -23,6 +23,7 @@ from calstat.diagnostics import (
     recalibration_test,
     spiegelhalter,
     val_prob,
+    validate,
 )
 from calstat.metrics import (
     accuracy,
@@ -127,4 +128,5 @@ __all__ = [
     "spiegelhalter",
     "squared_ece",
     "val_prob",
+    "validate",
 ]

@@ -7,6 +7,7 @@ from calstat._belt import CalibrationBelt, calibration_belt
 from calstat._cumulative import corp_test, ks, kuiper
 from calstat._goodness import hosmer_lemeshow, spiegelhalter
 from calstat._kernel_test import kernel_test
+from calstat._optimism import validate
 from calstat._recalibration import recalibration_test
 from calstat._validation_indexes import val_prob
 
@@ -26,4 +27,5 @@ __all__ = [
     "recalibration_test",
     "spiegelhalter",
     "val_prob",
+    "validate",
 ]
