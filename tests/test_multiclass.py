@@ -420,3 +420,33 @@ def test_the_test_of_a_chosen_penalty_redoes_the_choice(frame: pd.DataFrame) -> 
     barred = cs.DirichletCalibration.from_formula(FORMULA, frame).fit_cv([cs.L2(0.1)], progress=False)
     with pytest.raises(NotDefinedError, match="away from the identity"):
         barred.test_identity()
+
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+
+
+def printed(frame: pd.DataFrame) -> dict[str, str]:
+    temperature = cs.TemperatureScaling.from_formula(FORMULA, frame, scores="probability", eps=1e-12).fit()
+    vector = cs.VectorScaling.from_formula(FORMULA, frame, scores="probability", eps=1e-12).fit()
+    full = cs.DirichletCalibration.from_formula(FORMULA, frame).fit()
+    penalised = cs.MatrixScaling.from_formula(FORMULA, frame, scores="probability", penalty=cs.ODIR(0.1)).fit()
+    rng = np.random.default_rng(8)
+    p = rng.dirichlet(np.full(10, 0.8), size=1500)
+    ten = cs.DirichletCalibration((p.cumsum(axis=1)[:, :-1] < rng.random((1500, 1))).sum(axis=1), p).fit()
+    return {
+        "temperature": str(temperature.summary()),
+        "vector": str(vector.summary()),
+        "dirichlet": str(full.summary()),
+        "matrix_odir": str(penalised.summary()),
+        "dirichlet_ten_classes": str(ten.summary()),
+        "canonical": str(full.canonical().summary()),
+        "comparison": str(cs.compare_models([temperature, vector, full])),
+        "identity_test": str(full.test_identity()),
+    }
+
+
+def test_what_is_printed(frame: pd.DataFrame) -> None:
+    """Text of summaries as stored; a change of a file is read in review."""
+    for name, text in printed(frame).items():
+        stored = (SNAPSHOTS / f"summary_softmax_{name}.txt").read_text(encoding="utf-8")
+        assert text.rstrip() == stored.rstrip(), name
