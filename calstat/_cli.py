@@ -14,6 +14,7 @@ import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,6 +119,8 @@ def _in_words_of_the_user(error: Exception, args: argparse.Namespace) -> str:
     if getattr(args, "outcome", None):
         message = message.replace("`y`", f"`y` (column '{args.outcome}')", 1)
         message = message.replace("`p`", f"`p` (column {', '.join(map(repr, args.probs))})", 1)
+    if "must sum to 1" in message and hasattr(args, "also"):
+        message += " To set several models side by side, give one to --probs and the others to --also."
     if isinstance(error, LabelError) and "event=" in message:
         message += " On the command line that is --event LABEL."
     return message
@@ -225,7 +228,9 @@ def _run_apply(args: argparse.Namespace) -> None:
     except CalstatError as error:
         raise FileError(f"{args.map} is no calibration map: {error}") from error
     table = read_table(args.file, sep=args.sep)
-    added = _calibrated(fitted, table, args.alpha if args.intervals else None)
+    scores = select_columns(table, fitted.score_names, args.file)
+    numbers = pd.DataFrame({name: numeric_column(scores, name) for name in fitted.score_names})
+    added = _calibrated(fitted, numbers, args.alpha if args.intervals else None)
     if taken := [name for name in added.columns if name in table.columns]:
         raise FileError(f"{args.file} already has a column '{taken[0]}'.")
     table = table.join(added)
@@ -273,15 +278,16 @@ def _run_demo(args: argparse.Namespace) -> None:
 
 
 def _write_report(made: CalibrationReport, html: str | Path | None, png: str | Path | None) -> None:
-    """Write the report as HTML and its diagram as PNG, where asked for."""
-    if html is not None:
-        with written_whole(html) as path:
-            made.to_html(path)
-    if png is not None:
-        figure = made.plot()
-        with written_whole(png) as path:
-            figure.savefig(path, format="png", dpi=150)
-        plt.close(figure)
+    """Write the report as HTML and its diagram as PNG, where asked for: both or neither."""
+    with ExitStack() as files:
+        page = None if html is None else files.enter_context(written_whole(html))
+        picture = None if png is None else files.enter_context(written_whole(png))
+        if page is not None:
+            made.to_html(page)
+        if picture is not None:
+            figure = made.plot()
+            figure.savefig(picture, format="png", dpi=150)
+            plt.close(figure)
 
 
 def _report_json(made: CalibrationReport) -> str:

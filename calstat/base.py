@@ -147,6 +147,11 @@ class CalibrationResults(ABC):
             cls.kind = kind
             CalibrationResults._kinds[kind] = cls
 
+    @property
+    def score_names(self) -> tuple[str, ...]:
+        """Names of the scores: the columns that `predict` takes from a table."""
+        return tuple(str(name) for name in self._reader.names)
+
     # -- prediction ----------------------------------------------------------------------------------
 
     @abstractmethod

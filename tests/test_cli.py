@@ -306,6 +306,7 @@ REFUSED = {
     ),
     "wrong level": ((*REPORT, "--alpha", "5"), "alpha"),
     "no folder": ((*REPORT, "--html", "no/r.html"), "no/r.html cannot be written: No such file or directory."),
+    "no folder for the picture": ((*REPORT, "--html", "r.html", "--png", "no/d.png"), "no/d.png cannot be written"),
     "no columns": (("fit", "scores.csv", "--out", "map.json"), "give --outcome and --probs, or --formula"),
     "wrong formula": (("fit", "scores.csv", "--formula", "disease", "--out", "m.json"), "`formula` must be a string"),
     "wrong name in a formula": (
@@ -340,11 +341,26 @@ def test_text_outcome_is_told_of_the_event_argument(heart: pd.DataFrame, capsys:
     assert line.endswith("On the command line that is --event LABEL.\n")
 
 
-def test_apply_names_the_column_that_a_table_lacks(heart: pd.DataFrame, capsys: Capture) -> None:
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("P_naive_bayes\n0.5\n", "new.csv has no column 'p_naive_bayes'. Did you mean 'P_naive_bayes'?"),
+        ("p_naive_bayes\n0.5\n50%\n", "1 of 2 values do not, the first is '50%' in row 2. Divide percentages by 100."),
+        ("p_naive_bayes\n0.5\n50\n", "must lie in [0, 1]; 1 of 2 values do not"),
+    ],
+)
+def test_apply_tells_what_is_wrong_with_a_table(
+    heart: pd.DataFrame, capsys: Capture, content: str, message: str
+) -> None:
     assert main(FIT) == 0
     capsys.readouterr()
-    heart.drop(columns="p_naive_bayes").to_csv("new.csv", index=False)
-    assert "'p_naive_bayes'" in _fails(capsys, "apply", "map.json", "new.csv", "--out", "out.csv")
+    Path("new.csv").write_text(content, encoding="utf-8")
+    assert message in _fails(capsys, "apply", "map.json", "new.csv", "--out", "out.csv")
+
+
+def test_two_models_for_two_classes_are_told_of_the_other_argument(heart: pd.DataFrame, capsys: Capture) -> None:
+    line = _fails(capsys, *REPORT, "p_logistic")
+    assert line.endswith("give one to --probs and the others to --also.\n")
 
 
 def test_apply_says_when_a_stored_map_has_no_intervals(heart: pd.DataFrame, capsys: Capture) -> None:
