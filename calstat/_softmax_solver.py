@@ -32,6 +32,9 @@ _GAP_TOLERANCE = 1e-13
 _STILL, _MOVING = 1e-5, 0.3
 # Exact steps cost n f^2 operations, products n K q: products win beyond a few dozen free parameters.
 _EXACT_LIMIT = 40
+# Not on badly conditioned scores, such as logarithms of many zeros: when a step takes too many products, or the way too
+# many steps (a dozen is usual), exact steps take over, as long as the Hessian fits into 20 MB.
+_TOO_MANY_PRODUCTS, _TOO_MANY_STEPS, _RESCUE_LIMIT = 100, 30, 1600
 _BACKTRACKS = 40
 # Temperature: numbers per temporary, the most steps, and the fewest rows in a tenth that is worth a first look.
 _TEMPERATURE_CHUNK, _TEMPERATURE_STEPS, _HEAD = 2**15, 200, 500
@@ -95,14 +98,21 @@ def minimize(
         tied = isinstance(design, VectorDesign) and design.slopes != "class"
         exact = tied or design.n_free <= _EXACT_LIMIT
     step_of = _ExactSteps(design, penalty, null) if exact else _ProductSteps(design, penalty, null)
+    rescue = not exact and design.n_free <= _RESCUE_LIMIT
+    n_products = 0
     theta, n_iter = start, 0
     # One array holds the probabilities of every point visited, so that memory stays that of one array more.
     buffer = np.empty((design.n_classes, design.codes.size))
     state = evaluate(design, penalty, theta, buffer)
     first = norm = _norm(design, state)
     gap, converged, separated = np.inf, False, False
-    for n_iter in range(1, max_iter + 1):  # noqa: B007  reported after the loop
+    for n_iter in range(1, max_iter + 1):
         step = step_of(state, norm / first)
+        n_products += step_of.spent
+        hard = step_of.broken or step_of.spent > min(design.n_free // 2, _TOO_MANY_PRODUCTS)
+        if rescue and (hard or n_iter > _TOO_MANY_STEPS):
+            step_of, rescue = _ExactSteps(design, penalty, null), False
+            step = step_of(state, norm / first)
         gap = -0.5 * float((state.slope * step).sum())
         if norm <= tol:
             move = _largest_move(design, step)
@@ -115,8 +125,11 @@ def minimize(
                 break
         advanced = _backtrack(design, penalty, theta, state, step, 2.0 * gap, buffer)
         if advanced is None:
-            converged = norm <= tol
             state = evaluate(design, penalty, theta, buffer)
+            if rescue and norm > tol:
+                step_of, rescue = _ExactSteps(design, penalty, null), False
+                continue
+            converged = norm <= tol
             break
         theta, state = advanced
         norm = _norm(design, state)
@@ -126,7 +139,7 @@ def minimize(
         gradient_norm=norm,
         gap=gap,
         n_iter=n_iter,
-        n_products=step_of.n_products,
+        n_products=n_products,
         converged=converged,
         separated=separated,
     )
@@ -190,9 +203,9 @@ def _backtrack(
 
 
 class _ExactSteps:
-    """Newton steps from the full Hessian in the free parameters."""
+    """Newton steps from the full Hessian in the free parameters; `spent` Hessian products, which are none here."""
 
-    n_products = 0
+    spent, broken = 0, False
 
     def __init__(self, design: Design, penalty: QuadraticPenalty | None, null: FloatArray) -> None:
         self._design = design
@@ -238,7 +251,10 @@ def _centred(design: Design, null: FloatArray) -> FloatArray:
 
 
 class _ProductSteps:
-    """Truncated Newton steps: conjugate gradients preconditioned by one block per class."""
+    """Truncated Newton steps: conjugate gradients preconditioned by one block per class.
+
+    The last step has `spent` Hessian products; it is `broken` if rounding stopped it.
+    """
 
     def __init__(self, design: Design, penalty: QuadraticPenalty | None, null: FloatArray) -> None:
         self._design = design
@@ -247,11 +263,10 @@ class _ProductSteps:
         self._inverse: FloatArray | None = None
         # Building the blocks costs about q / 4 products; they are rebuilt when stale ones cost more than that.
         self._patience = max(10, design.shape[1] // 4)
-        self._spent = 0
-        self.n_products = 0
+        self.spent, self.broken = 0, False
 
     def __call__(self, state: Evaluation, relative_norm: float) -> FloatArray:
-        if self._inverse is None or self._spent > self._patience:
+        if self._inverse is None or self.spent > self._patience:
             self._inverse = self._preconditioner(state.probabilities)
         return self._solve(state, min(0.1, relative_norm**0.5))
 
@@ -280,12 +295,13 @@ class _ProductSteps:
         z = self._project(np.matmul(self._inverse, residual[:, :, None])[:, :, 0])
         direction, rz = z, float((residual * z).sum())
         target = forcing**2 * rz
-        self._spent = 0
+        self.spent = 0
         for _ in range(20 * self._patience):
             product = self._project(hessian_product(self._design, self._penalty, state.probabilities, direction))
-            self._spent += 1
+            self.spent += 1
             curvature = float((direction * product).sum())
-            if curvature <= 0.0:
+            if curvature <= 0.0:  # the Hessian has no negative one: it is lost in rounding
+                self.broken = True
                 break
             size = rz / curvature
             step = step + size * direction
@@ -295,7 +311,6 @@ class _ProductSteps:
             if rz <= target:
                 break
             direction = z + (rz / previous) * direction
-        self.n_products += self._spent
         return step if step.any() else z
 
 
