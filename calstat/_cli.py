@@ -249,7 +249,9 @@ def _calibrated(fitted: Any, table: pd.DataFrame, alpha: float | None) -> pd.Dat
     """The columns to add: calibrated probabilities and, with a level `alpha`, their errors and limits."""
     if alpha is None:
         values = fitted.predict(table)
-        return values.to_frame("calibrated") if isinstance(values, pd.Series) else values.add_prefix("calibrated_")
+        if isinstance(values, pd.Series):
+            return values.to_frame("calibrated")
+        return values.set_axis([f"calibrated_{label}" for label in fitted.classes], axis=1)
     if not hasattr(fitted, "get_prediction"):
         raise FileError(f"--intervals: a map of kind {fitted.kind} has no intervals.")
     frame = fitted.get_prediction(table).summary_frame(alpha=alpha)
