@@ -285,8 +285,14 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
     def _fault(self, results: SoftmaxResults, fit: MapFit) -> tuple[type[CalstatWarning], str] | None:
         unseen = [c for c, count in zip(self._classes, self._counts, strict=True) if count == 0.0]
         if fit.separated:
-            temperature = self._form.kind == "TemperatureScaling"
-            cure = "Fit it to rows that the scores do not all get right." if temperature else "Use a penalty."
+            cure = "Use a penalty."
+            if self._form.kind == "TemperatureScaling":
+                cure = "Fit it to rows that the scores do not all get right."
+            elif self._penalty is not None:
+                cure = (
+                    "The penalty is too weak, or leaves free what grows, as ODIR leaves the diagonal: use a stronger "
+                    "one, L2, or a larger `eps`."
+                )
             return SeparationWarning, (
                 "the scores separate classes, so the likelihood has no finite maximum; coefficients are those of the "
                 f"last step, and what is not determined has no standard error. {cure}"

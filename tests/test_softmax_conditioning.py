@@ -46,3 +46,11 @@ def test_weaker_penalties_never_cost_more() -> None:
         penalty = cs.ODIR(lam, 1e-1)
         values.append(objective(cs.DirichletCalibration(Y, P, penalty=penalty).fit(cov=False), penalty))
     assert (np.diff(values) < 1e-12).all()
+
+
+def test_the_cure_for_separation_knows_of_the_penalty() -> None:
+    p = np.array([[0.8, 0.1, 0.1], [0.1, 0.8, 0.1], [0.1, 0.1, 0.8]] * 5)
+    with pytest.warns(cs.exceptions.SeparationWarning, match=r"no standard error\. Use a penalty\."):
+        cs.DirichletCalibration([0, 1, 2] * 5, p).fit(cov=False)
+    with pytest.warns(cs.exceptions.SeparationWarning, match="as ODIR leaves the diagonal"):
+        cs.DirichletCalibration([0, 1, 2] * 5, p, penalty=cs.ODIR(0.1)).fit(cov=False)
