@@ -322,3 +322,10 @@ def test_inputs_are_not_changed() -> None:
     table.ranks.iloc[0, 0] = 99.0
     table.scores.iloc[0, 0] = 99.0
     pd.testing.assert_frame_equal(scores, before)
+
+
+def test_the_printed_table_is_frozen() -> None:
+    scores = pd.DataFrame(DEMSAR["ranks"], columns=["C4.5", "m", "cf", "m+cf"])
+    scores.loc[14, "m"] = np.nan
+    text = str(cs.rank_table(scores, missing="drop")) + "\n"
+    assert text == (Path(__file__).parent / "snapshots" / "rank_table.txt").read_text(encoding="utf-8")
