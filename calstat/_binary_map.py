@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from calstat._binning import bin_edges, bin_table
+from calstat._arrays.binning import bin_edges, bin_table
 from calstat._data import ModelData, NewScores
+from calstat._input.validation import ROUNDING, BinarySample, check_binary, check_probabilities
 from calstat._results import format_count
 from calstat._typing import FloatArray, Label
-from calstat._validation import ROUNDING, BinarySample, check_binary, check_probabilities
 from calstat.base import CalibrationResults
 from calstat.exceptions import InputError, MissingDataError
 

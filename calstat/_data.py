@@ -16,8 +16,8 @@ import numpy as np
 import pandas as pd
 import patsy
 
+from calstat._input.validation import align, as_float, check_choice
 from calstat._typing import FloatArray
-from calstat._validation import align, as_float, check_choice
 from calstat.exceptions import InputError, MissingDataError
 from calstat.transforms import inv_logit, logit
 

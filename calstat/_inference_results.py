@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
-from calstat import _resampling, plots
+from calstat import plots
+from calstat._arrays import resampling
+from calstat._input.validation import check_alpha, check_choice
 from calstat._results import CalibrationTest, format_number, info_table, make_summary, number_table
 from calstat._typing import FloatArray
-from calstat._validation import check_alpha, check_choice
 from calstat.exceptions import NotDefinedError
 
 Interval: TypeAlias = Literal["inversion", "percentile", "basic", "normal", "bca"]
@@ -72,7 +73,7 @@ class BootstrapResult:
     nobs: float
     target: str
     acceleration: float | None = None
-    binned: _resampling.BinnedSample | None = None
+    binned: resampling.BinnedSample | None = None
     power: float = 1.0
     seed: int
     notes: tuple[str, ...] = ()
@@ -126,17 +127,17 @@ class BootstrapResult:
         if chosen == "inversion":
             return self._inverted(alpha)
         if chosen == "percentile":
-            return _resampling.percentile_limits(draws, alpha)
+            return resampling.percentile_limits(draws, alpha)
         if chosen == "basic":
-            return _resampling.basic_limits(self.estimate, draws, alpha)
+            return resampling.basic_limits(self.estimate, draws, alpha)
         if chosen == "normal":
-            return _resampling.normal_limits(self.estimate, draws, alpha)
+            return resampling.normal_limits(self.estimate, draws, alpha)
         if self.acceleration is None:
             raise NotDefinedError(
                 f"method='bca' needs leave-one-out values, which were not taken for {self.metric}: "
                 "pass ci_method='bca' to bootstrap."
             )
-        return _resampling.bca_limits(self.estimate, draws, alpha, self.acceleration)
+        return resampling.bca_limits(self.estimate, draws, alpha, self.acceleration)
 
     def _inverted(self, alpha: float) -> tuple[float, float]:
         if self.binned is None:
@@ -144,8 +145,8 @@ class BootstrapResult:
                 "method='inversion' is for binned errors of independent rows on fixed edges; "
                 f"{self.metric} has none here."
             )
-        uniform = _resampling.uniform_draws(self.binned, INVERSION_DRAWS, np.random.default_rng(self.seed))
-        interval = _resampling.invert_binned_error(self.binned, uniform, alpha)
+        uniform = resampling.uniform_draws(self.binned, INVERSION_DRAWS, np.random.default_rng(self.seed))
+        interval = resampling.invert_binned_error(self.binned, uniform, alpha)
         return interval.low**self.power, interval.high**self.power
 
     def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:

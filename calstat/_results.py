@@ -18,9 +18,9 @@ from statsmodels.iolib.summary import Summary
 from statsmodels.iolib.table import SimpleTable
 from statsmodels.iolib.tableformatting import fmt_2cols, fmt_params
 
-from calstat._covariance import normal_quantile
+from calstat._arrays.covariance import normal_quantile
+from calstat._input.validation import check_alpha
 from calstat._typing import FloatArray
-from calstat._validation import check_alpha
 
 TEXT_WIDTH = 88
 _NUMBERS = {**fmt_params, "colwidths": 8}

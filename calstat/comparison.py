@@ -11,17 +11,17 @@ import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
-from calstat._covariance import chi2_sf
-from calstat._pseudo_labels import monte_carlo
+from calstat._arrays.covariance import chi2_sf
+from calstat._arrays.pseudo_labels import monte_carlo
+from calstat._arrays.softmax import QuadraticPenalty, probabilities_of
+from calstat._arrays.softmax_inference import drawn_labels
+from calstat._arrays.softmax_maps import FULL, SoftmaxMap, fit_map
+from calstat._input.validation import check_count, check_rng
 from calstat._results import format_number, format_pvalue, make_summary, number_table
-from calstat._softmax import QuadraticPenalty, probabilities_of
-from calstat._softmax_inference import drawn_labels
-from calstat._softmax_maps import FULL, SoftmaxMap, fit_map
 from calstat._typing import FloatArray, RNGLike
-from calstat._validation import check_count, check_rng
 from calstat.exceptions import InputError
-from calstat.multiclass_parts import MulticlassData
-from calstat.multiclass_results import SoftmaxResults
+from calstat.multiclass.parts import MulticlassData
+from calstat.multiclass.results import SoftmaxResults
 
 # Maps by size: each contains those before it, on the same features. Temperature is one slope without constants, and
 # constants alone (slopes fixed at 1) do not contain it.

@@ -17,7 +17,7 @@ import pandas as pd
 import patsy
 from statsmodels.iolib.summary import Summary
 
-from calstat._covariance import (
+from calstat._arrays.covariance import (
     WaldForm,
     lr_form,
     normal_quantile,
@@ -25,6 +25,7 @@ from calstat._covariance import (
     standard_errors,
     wald_form,
 )
+from calstat._input.validation import as_float, check_alpha, check_choice
 from calstat._results import (
     CalibrationTest,
     format_count,
@@ -35,7 +36,6 @@ from calstat._results import (
     number_table,
 )
 from calstat._typing import BoolArray, FloatArray
-from calstat._validation import as_float, check_alpha, check_choice
 from calstat.base import CalibrationResults
 from calstat.exceptions import InputError, NotDefinedError
 

@@ -8,8 +8,8 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from calstat._softmax import QuadraticPenalty
-from calstat._validation import check_choice
+from calstat._arrays.softmax import QuadraticPenalty
+from calstat._input.validation import check_choice
 from calstat.exceptions import InputError
 
 

@@ -14,11 +14,11 @@ from scipy import special, stats
 from statsmodels.iolib.summary import Summary
 
 from calstat import plots
-from calstat._covariance import chi2_sf
+from calstat._arrays.covariance import chi2_sf
+from calstat._arrays.statistics import holm
+from calstat._input.validation import as_float, check_alpha, check_choice, check_count
 from calstat._results import CalibrationTest, format_number, format_pvalue, make_summary, number_table
-from calstat._statistics import holm
 from calstat._typing import FloatArray
-from calstat._validation import as_float, check_alpha, check_choice, check_count
 from calstat.exceptions import InputError, MissingDataError, NotEstimableWarning
 
 PostHoc = Literal["nemenyi", "bonferroni-dunn"]

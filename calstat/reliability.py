@@ -12,12 +12,10 @@ from scipy import special, stats
 from scipy.optimize import isotonic_regression
 
 from calstat import plots
-from calstat._binning import Strategy, assign_bins, bin_edges
-from calstat._pav import pav
-from calstat._pseudo_labels import bin_counts, poisson_binomial
-from calstat._results import format_pvalue
-from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
-from calstat._validation import (
+from calstat._arrays.binning import Strategy, assign_bins, bin_edges
+from calstat._arrays.pav import pav
+from calstat._arrays.pseudo_labels import bin_counts, poisson_binomial
+from calstat._input.validation import (
     BinarySample,
     MetricType,
     MulticlassSample,
@@ -28,6 +26,8 @@ from calstat._validation import (
     check_rng,
     check_score_matrix,
 )
+from calstat._results import format_pvalue
+from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
 from calstat.exceptions import InputError
 from calstat.metrics import bootstrap, ece, pseudo_label_test, reliability_table
 from calstat.metrics._common import Edges, read_sample, tables, views

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
+from calstat._input.validation import as_float, check_eps, check_probabilities, refuse_not_finite
 from calstat._typing import ArrayLike, FloatArray
-from calstat._validation import as_float, check_eps, check_probabilities, refuse_not_finite
 from calstat.exceptions import InputError
 
 _MACHINE_EPS = float(np.finfo(np.float64).eps)

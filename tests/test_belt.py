@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import integrate, interpolate, optimize, special, stats
 
-from calstat._belt import calibration_belt, null_quantile, null_sf
+from calstat.diagnostics.belt import calibration_belt, null_quantile, null_sf
 from calstat.exceptions import InputError, NotEstimableWarning
 
 FOLDER = Path(__file__).parent / "reference"

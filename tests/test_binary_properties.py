@@ -14,7 +14,7 @@ from scipy.special import expit, logit
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
 from calstat.exceptions import CalstatWarning
 from calstat.multiclass import TemperatureScaling
-from calstat.multiclass_kinds import TemperatureScalingResults
+from calstat.multiclass.kinds import TemperatureScalingResults
 
 SAME = 1e-9  # two fits of the same likelihood in other coordinates: rounding times conditioning
 

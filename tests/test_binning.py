@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from calstat._binning import (
+from calstat._arrays.binning import (
     assign_bins,
     bin_edges,
     bin_table,

@@ -11,7 +11,7 @@ import statsmodels.api as sm
 from scipy import stats
 from scipy.special import expit, logit
 
-from calstat._covariance import (
+from calstat._arrays.covariance import (
     chi2_sf,
     delta_method,
     delta_variance,
@@ -23,7 +23,7 @@ from calstat._covariance import (
     standard_errors,
     wald_form,
 )
-from calstat._logistic import fit_logistic, score_rows
+from calstat._arrays.logistic import fit_logistic, score_rows
 from calstat.exceptions import InputError
 
 REFERENCE = Path(__file__).parent / "reference" / "binary"

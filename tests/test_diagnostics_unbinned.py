@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from calstat import _statistics
+from calstat._arrays import statistics
 from calstat.diagnostics import corp_test, kernel_test, ks, kuiper
 from calstat.exceptions import InputError, NotEstimableWarning
 from calstat.metrics import score_decomposition
@@ -59,19 +59,17 @@ def test_order_within_ties_is_void():
 
 def test_laws_of_brownian_motion():
     # known quantiles: P(sup|B| > 2.2414) = 5% (twice the normal tail 1.25%, corrections below 1e-10), and simulation
-    assert _statistics.brownian_supremum_sf(2.241403) == pytest.approx(0.05, abs=1e-6)
-    assert _statistics.brownian_supremum_sf(0.5 - 1e-9) == pytest.approx(
-        _statistics.brownian_supremum_sf(0.5), rel=1e-6
-    )
-    assert _statistics.brownian_supremum_sf(12.0) == pytest.approx(4 * stats.norm.sf(12.0), rel=1e-12)
-    assert _statistics.brownian_range_sf(12.0) == pytest.approx(8 * stats.norm.sf(12.0), rel=1e-12)
+    assert statistics.brownian_supremum_sf(2.241403) == pytest.approx(0.05, abs=1e-6)
+    assert statistics.brownian_supremum_sf(0.5 - 1e-9) == pytest.approx(statistics.brownian_supremum_sf(0.5), rel=1e-6)
+    assert statistics.brownian_supremum_sf(12.0) == pytest.approx(4 * stats.norm.sf(12.0), rel=1e-12)
+    assert statistics.brownian_range_sf(12.0) == pytest.approx(8 * stats.norm.sf(12.0), rel=1e-12)
     # mean of the range: sqrt(8 / pi), by integrating the survival function
     x = np.linspace(0, 12, 4001)
-    assert np.trapezoid([_statistics.brownian_range_sf(v) for v in x], x) == pytest.approx(np.sqrt(8 / np.pi), rel=1e-5)
-    assert np.trapezoid([_statistics.brownian_supremum_sf(v) for v in x], x) == pytest.approx(
+    assert np.trapezoid([statistics.brownian_range_sf(v) for v in x], x) == pytest.approx(np.sqrt(8 / np.pi), rel=1e-5)
+    assert np.trapezoid([statistics.brownian_supremum_sf(v) for v in x], x) == pytest.approx(
         np.sqrt(np.pi / 2), rel=1e-5
     )
-    assert _statistics.brownian_supremum_sf(0.0) == _statistics.brownian_range_sf(0.0) == 1
+    assert statistics.brownian_supremum_sf(0.0) == statistics.brownian_range_sf(0.0) == 1
 
 
 @pytest.mark.parametrize("test", [ks, kuiper])

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calstat._files import FileError, numeric_column, read_table, written_whole
+from calstat._cli.files import FileError, numeric_column, read_table, written_whole
 
 TABLE = pd.DataFrame({"y": [0, 1, 1], "p": [0.1, 0.8, 0.6], "site": ["é", "😀", 'a "b"']})
 

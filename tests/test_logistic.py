@@ -9,7 +9,7 @@ from scipy.optimize import brentq, minimize
 from scipy.special import expit, logit, xlog1py, xlogy
 from scipy.stats import chi2
 
-from calstat._logistic import (
+from calstat._arrays.logistic import (
     fit_logistic,
     loglikelihood,
     profile_interval,
@@ -520,5 +520,5 @@ def test_stopping_early_is_told():
 def test_blocks_do_not_change_the_answer(monkeypatch):
     y, X = sample(1000)
     whole = fit_logistic(X, y, penalty="firth")
-    monkeypatch.setattr("calstat._binomial.BLOCK", 37)
+    monkeypatch.setattr("calstat._arrays.binomial.BLOCK", 37)
     assert fit_logistic(X, y, penalty="firth").params == pytest.approx(whole.params, abs=ROUNDING)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import special
 
-from calstat._binning import equal_width_edges
+from calstat._arrays.binning import equal_width_edges
 from calstat.metrics import (
     accuracy,
     ace,

@@ -16,7 +16,7 @@ from scipy import optimize, special
 
 import calstat as cs
 from calstat.exceptions import InputError, NotDefinedError
-from calstat.multinomial import PenalizedMNLogit
+from calstat.multiclass.multinomial import PenalizedMNLogit
 
 FOLDER = Path(__file__).parent / "reference" / "multiclass"
 

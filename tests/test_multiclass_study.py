@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from scipy import special
 
-from calstat._softmax import QuadraticPenalty, probabilities_of
-from calstat._softmax_inference import (
+from calstat._arrays.softmax import QuadraticPenalty, probabilities_of
+from calstat._arrays.softmax_inference import (
     canonical_form,
     free_covariance,
     information_at,
@@ -22,9 +22,9 @@ from calstat._softmax_inference import (
     score_statistic,
     score_statistic_draws,
 )
-from calstat._softmax_maps import SoftmaxMap, fit_map, reported
-from calstat._softmax_selection import selected_gain, selected_gain_draws
-from calstat.multiclass_results import EXCESS_LIMIT, ROWS_PER_PARAMETER
+from calstat._arrays.softmax_maps import SoftmaxMap, fit_map, reported
+from calstat._arrays.softmax_selection import selected_gain, selected_gain_draws
+from calstat.multiclass.results import EXCESS_LIMIT, ROWS_PER_PARAMETER
 from calstat.penalties import L2, ODIR
 
 DIRICHLET = SoftmaxMap(kind="DirichletCalibration", scores="probability", eps=1e-12)

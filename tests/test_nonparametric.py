@@ -17,7 +17,7 @@ from scipy import special, stats
 
 import calstat as cs
 from calstat.exceptions import InputError, LabelError, MissingDataError, NotEstimableError, ProbabilityError
-from calstat.isotonic_results import one_sided_limits
+from calstat.nonparametric.isotonic_results import one_sided_limits
 
 BOTH = [cs.IsotonicCalibration, cs.HistogramBinning]
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from calstat._pav import interpolate, pav
+from calstat._arrays.pav import interpolate, pav
 
 REFERENCE = Path(__file__).parent / "reference/metrics"
 INPUTS = json.loads((REFERENCE / "inputs.json").read_text())

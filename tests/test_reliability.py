@@ -12,7 +12,7 @@ from patsy import cr
 from scipy import special, stats
 
 from calstat import reliability
-from calstat._pav import pav
+from calstat._arrays.pav import pav
 from calstat.exceptions import InputError
 from calstat.metrics import calibration_curve, classwise_ece, confidence_ece, ece, reliability_table
 from calstat.reliability import reliability_diagram

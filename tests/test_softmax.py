@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import optimize, special
 
-from calstat._softmax import (
+from calstat._arrays.softmax import (
     FullDesign,
     QuadraticPenalty,
     VectorDesign,
@@ -21,7 +21,7 @@ from calstat._softmax import (
     representative,
     row_scores,
 )
-from calstat._softmax_inference import (
+from calstat._arrays.softmax_inference import (
     canonical_form,
     information_at,
     logit_covariances,
@@ -32,7 +32,7 @@ from calstat._softmax_inference import (
     score_statistic,
     score_statistic_draws,
 )
-from calstat._softmax_solver import fit_temperature, minimize, null_directions
+from calstat._arrays.softmax_solver import fit_temperature, minimize, null_directions
 
 K, Q, N = 4, 3, 60  # three features for four classes: a square case would hide a transpose
 
@@ -103,7 +103,7 @@ def test_chunks_do_not_change_sums(monkeypatch: pytest.MonkeyPatch) -> None:
     theta = np.random.default_rng(5).normal(size=(K, Q))
     whole = evaluate(design, None, theta)
     information = design.information(whole.probabilities)
-    monkeypatch.setattr("calstat._softmax._CHUNK", 1)
+    monkeypatch.setattr("calstat._arrays.softmax._CHUNK", 1)
     parts = evaluate(design, None, theta)
     np.testing.assert_allclose(parts.gradient, whole.gradient, atol=1e-15)
     np.testing.assert_allclose(design.information(parts.probabilities), information, atol=1e-14)

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from calstat._validation import (
+from calstat._input.validation import (
     align,
     check_alpha,
     check_binary,

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from calstat._input.validation import BinarySample, positive_weight_rows
 from calstat._report.models import SideBySide
 from calstat._report.options import BATTERY_ROWS, ERROR_COLUMNS, Options, bins_text, remarks
 from calstat._report.result import CalibrationReport
 from calstat._report.words import Facts, findings, short
 from calstat._results import CalibrationTest, format_count
 from calstat._typing import FloatArray
-from calstat._validation import BinarySample, positive_weight_rows
 from calstat.diagnostics import (
     CalibrationByGroup,
     calibration_tests,

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
+from calstat._arrays.statistics import holm
 from calstat._results import CalibrationTest, format_count, format_number, format_pvalue
-from calstat._statistics import holm
 
 _DIGITS = 3
 _MOST_CLASSES = 30

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calstat._binning import Strategy
+from calstat._arrays.binning import Strategy
+from calstat._input.validation import BinarySample, check_alpha, check_count, check_sample
 from calstat._report.binary import binary_report
 from calstat._report.models import compare
 from calstat._report.multiclass import multiclass_report
 from calstat._report.options import Options
 from calstat._report.result import CalibrationReport
 from calstat._typing import ArrayLike, Label
-from calstat._validation import BinarySample, check_alpha, check_count, check_sample
 from calstat.diagnostics import CalibrationByGroup, calibration_by
 from calstat.exceptions import InputError
 from calstat.metrics._common import Edges

@@ -10,11 +10,11 @@ import numpy as np
 import pandas as pd
 
 from calstat import plots
+from calstat._arrays.statistics import mean_and_error
+from calstat._input.validation import BinarySample, check_binary, positive_weight_rows
 from calstat._report.layout import Table, level_text, limits_text, number_text, pvalue_text
 from calstat._report.options import Options
-from calstat._statistics import mean_and_error
 from calstat._typing import FloatArray, Label
-from calstat._validation import BinarySample, check_binary, positive_weight_rows
 from calstat.diagnostics import val_prob
 from calstat.exceptions import InputError
 from calstat.metrics import ece, pseudo_label_test, reliability_table

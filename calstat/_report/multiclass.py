@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from calstat._binning import top_label
+from calstat._arrays.binning import top_label
 from calstat._inference_results import PseudoLabelTest
+from calstat._input.validation import MulticlassSample
 from calstat._report.options import BATTERY_ROWS, ERROR_COLUMNS, Options, bins_text, remarks
 from calstat._report.result import CalibrationReport
 from calstat._report.words import MulticlassFacts, multiclass_findings, short
 from calstat._results import CalibrationTest, format_count
-from calstat._validation import MulticlassSample
 from calstat.diagnostics import kernel_test
 from calstat.metrics import bootstrap, ece, evaluate, pseudo_label_test, reliability_table
 from calstat.metrics._scores import LOG_EPS, brier_rows, log_rows

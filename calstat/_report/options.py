@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
+from calstat._arrays.statistics import mean_and_error
 from calstat._results import CalibrationTest
-from calstat._statistics import mean_and_error
 from calstat._typing import FloatArray
 from calstat.reliability import Look
 

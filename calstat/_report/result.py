@@ -13,11 +13,11 @@ import pandas as pd
 from matplotlib import pyplot as plt
 from statsmodels.iolib.summary import Summary
 
+from calstat._arrays.statistics import holm
 from calstat._report import html, latex
 from calstat._report.layout import Table, bin_table, class_table, error_table, group_tables, index_table, test_table
 from calstat._report.models import SideBySide
 from calstat._results import CalibrationTest, info_table, number_table
-from calstat._statistics import holm
 from calstat.diagnostics import CalibrationByGroup
 from calstat.exceptions import NotDefinedError
 from calstat.reliability import ClassPanels, ReliabilityPanel

@@ -8,10 +8,9 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from calstat._binning import BinTable, Strategy, bin_edges, bin_table, classwise_tables, top_label
-from calstat._labels import show
-from calstat._typing import ArrayLike, FloatArray, Label
-from calstat._validation import (
+from calstat._arrays.binning import BinTable, Strategy, bin_edges, bin_table, classwise_tables, top_label
+from calstat._input.labels import show
+from calstat._input.validation import (
     BinarySample,
     MetricType,
     MulticlassSample,
@@ -19,6 +18,7 @@ from calstat._validation import (
     check_multiclass,
     check_sample,
 )
+from calstat._typing import ArrayLike, FloatArray, Label
 from calstat.exceptions import DataWarning, InputError
 
 Average: TypeAlias = Literal["mean", "sum"]

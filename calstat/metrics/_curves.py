@@ -11,12 +11,12 @@ from patsy import cr
 from scipy import fft, optimize, special
 from statsmodels.nonparametric.smoothers_lowess import lowess
 
-from calstat._logistic import fit_logistic
-from calstat._math import clip_probabilities
-from calstat._pav import pool_ties, sorted_pairs
-from calstat._statistics import weighted_order_quantile
+from calstat._arrays.logistic import fit_logistic
+from calstat._arrays.math import clip_probabilities
+from calstat._arrays.pav import pool_ties, sorted_pairs
+from calstat._arrays.statistics import weighted_order_quantile
+from calstat._input.validation import BinarySample, positive_weight_rows
 from calstat._typing import FloatArray, Scale
-from calstat._validation import BinarySample, positive_weight_rows
 from calstat.exceptions import InputError, SeparationWarning
 
 Smoother: TypeAlias = Literal["lowess", "logistic", "spline"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from calstat._pav import sorted_pairs
+from calstat._arrays.pav import sorted_pairs
 from calstat._typing import FloatArray
 
 # exp(300) squared is far from overflow, and 300 units in the last place of the exponent are an error of 7e-14.

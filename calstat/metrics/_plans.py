@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from calstat import _resampling
-from calstat._binning import BinTable, Norm, assign_bins
+from calstat._arrays import resampling
+from calstat._arrays.binning import BinTable, Norm, assign_bins
+from calstat._input.validation import BinarySample, MetricType, MulticlassSample, check_multiclass, check_sample
 from calstat._typing import FloatArray, IntArray, Label
-from calstat._validation import BinarySample, MetricType, MulticlassSample, check_multiclass, check_sample
 from calstat.exceptions import CalstatWarning, InputError
 from calstat.metrics._common import Sample, read_sample, tables, views
 from calstat.metrics._scores import LOG_EPS, brier_rows, hits, log_rows
@@ -170,7 +170,7 @@ def cells(metric: Metric, sample: Sample, options: Mapping[str, Any]) -> Cells:
     )
 
 
-def binned_sample(c: Cells, weights: FloatArray | None) -> _resampling.BinnedSample:
+def binned_sample(c: Cells, weights: FloatArray | None) -> resampling.BinnedSample:
     """Return the sums that the law of a binned error depends on, empty cells left out."""
     w = np.ones(c.index.shape[0]) if weights is None else weights
     wide = np.broadcast_to(w[:, None], c.index.shape)
@@ -181,7 +181,7 @@ def binned_sample(c: Cells, weights: FloatArray | None) -> _resampling.BinnedSam
 
     count = sums(np.ones(c.index.shape))
     used = count > 0
-    return _resampling.BinnedSample(
+    return resampling.BinnedSample(
         count=count[used],
         mean_p=(sums(c.score)[used] / count[used]).clip(0, 1),
         events=sums(c.outcome)[used],

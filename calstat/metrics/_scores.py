@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 from scipy import special
 
-from calstat._binning import Strategy, bin_edges, bin_table, top_label
-from calstat._math import clip_probabilities
-from calstat._pav import pav
+from calstat._arrays.binning import Strategy, bin_edges, bin_table, top_label
+from calstat._arrays.math import clip_probabilities
+from calstat._arrays.pav import pav
+from calstat._input.validation import BinarySample
 from calstat._typing import FloatArray
-from calstat._validation import BinarySample
 from calstat.metrics._common import Edges, Sample
 
 LOG_EPS = 1e-15

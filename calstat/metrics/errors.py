@@ -9,9 +9,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import pandas as pd
 
-from calstat._binning import BinTable, Norm, Strategy, assign_bins, bin_edges, bin_table
+from calstat._arrays.binning import BinTable, Norm, Strategy, assign_bins, bin_edges, bin_table
+from calstat._input.validation import MetricType, check_choice
 from calstat._typing import FloatArray, Label
-from calstat._validation import MetricType, check_choice
 from calstat.exceptions import InputError, NotEstimableWarning
 from calstat.metrics._common import (
     Average,

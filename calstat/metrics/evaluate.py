@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from calstat._binning import BinTable, Strategy
+from calstat._arrays.binning import BinTable, Strategy
+from calstat._input.validation import BinarySample, MetricType, check_rng, check_sample
 from calstat._typing import Label, RNGLike
-from calstat._validation import BinarySample, MetricType, check_rng, check_sample
 from calstat.metrics._common import Edges, Sample, tables, top_score, warn_absent
 from calstat.metrics._curves import smooth_curve, smooth_error
 from calstat.metrics._kernel import kernel_error

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from calstat import _resampling
-from calstat._binning import binned_error
+from calstat._arrays import resampling
+from calstat._arrays.binning import binned_error
 from calstat._inference_results import BootstrapResult, Interval
+from calstat._input.validation import BinarySample, check_choice, check_count, check_groups, check_rng
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
-from calstat._validation import BinarySample, check_choice, check_count, check_groups, check_rng
 from calstat.exceptions import InputError, NotEstimableWarning
 from calstat.metrics import _plans
 from calstat.metrics._common import Sample
@@ -210,7 +210,7 @@ def _draw(
     linear = _plans.row_values(metric, sample, options) if metric in _plans.LINEAR else None
     present = _outcome_matrix(sample)
     values, lost = [], 0
-    for counts in _resampling.count_blocks(
+    for counts in resampling.count_blocks(
         sample.y.size, n_resamples, rng, weights=sample.weights, groups=codes, max_bytes=max_bytes
     ):
         lost += int(np.count_nonzero((counts @ present > 0).sum(axis=1) < _FEW))
@@ -235,7 +235,7 @@ def _outcome_matrix(sample: Sample) -> sparse.csr_array:
 def _cell_draws(cells: _plans.Cells, n_resamples: int, rng: np.random.Generator) -> tuple[FloatArray, int]:
     """Draw a binned error from the cells of bin by outcome."""
     hit = cells.outcome[:, 0]
-    count, difference = _resampling.cell_sum_draws(
+    count, difference = resampling.cell_sum_draws(
         cells.index[:, 0] * 2 + hit.astype(np.int64), hit - cells.score[:, 0], 2 * cells.size, n_resamples, rng
     )
     lost = int(np.count_nonzero((count[:, ::2].sum(axis=1) == 0) | (count[:, 1::2].sum(axis=1) == 0)))
@@ -248,7 +248,7 @@ def _errors(cells: _plans.Cells, count: FloatArray, difference: FloatArray) -> F
         binned_error(count[:, cells.group == g], difference[:, cells.group == g], cells.norm)
         for g in range(int(cells.group[-1]) + 1)
     ]
-    return _resampling.combined(np.stack(parts, axis=1), cells.combine)
+    return resampling.combined(np.stack(parts, axis=1), cells.combine)
 
 
 def _acceleration(metric: _plans.Metric, sample: Sample, codes: IntArray | None, options: Mapping[str, Any]) -> float:
@@ -260,11 +260,11 @@ def _acceleration(metric: _plans.Metric, sample: Sample, codes: IntArray | None,
         spread = float(w @ d**2)
         return float(w @ d**3) / (6 * spread**1.5) if spread > 0 else 0.0
     with _plans.quiet():
-        return _resampling.acceleration(
+        return resampling.acceleration(
             np.array(
                 [
                     _plans.evaluate_on(metric, sample, counts, options)
-                    for counts in _resampling.jackknife_counts(sample.y.size, sample.weights, codes)
+                    for counts in resampling.jackknife_counts(sample.y.size, sample.weights, codes)
                 ]
             )
         )

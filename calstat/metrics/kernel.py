@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import numpy as np
 
+from calstat._input.validation import check_choice, check_fraction, check_sample
 from calstat._typing import Label
-from calstat._validation import check_choice, check_fraction, check_sample
 from calstat.metrics._common import top_score
 from calstat.metrics._kernel import kernel_error
 

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from calstat import _pseudo_labels, _resampling, _statistics
-from calstat._binning import Strategy, binned_error
+from calstat._arrays import pseudo_labels, resampling, statistics
+from calstat._arrays.binning import Strategy, binned_error
 from calstat._inference_results import PseudoLabelTest
+from calstat._input.validation import BinarySample, check_count, check_rng
 from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
-from calstat._validation import BinarySample, check_count, check_rng
 from calstat.exceptions import InputError
 from calstat.metrics import _plans
 from calstat.metrics._common import Edges, Sample, top_score
@@ -136,7 +136,7 @@ def pseudo_label_test(
     sample = _expanded(given)
     law = _law(function, sample, options, n_resamples, max_bytes, check_rng(rng))
     two_sided = function in _plans.LINEAR
-    place = _pseudo_labels.monte_carlo(law.observed, law.draws, two_sided=two_sided)
+    place = pseudo_labels.monte_carlo(law.observed, law.draws, two_sided=two_sided)
     return PseudoLabelTest(
         name="Pseudo-label test",
         null="labels are independent draws from p, which was not fitted on these rows",
@@ -174,13 +174,13 @@ def _expanded(sample: Sample) -> Sample:
 
 
 def _class_table(sample: Sample, observed: FloatArray, draws: FloatArray) -> pd.DataFrame:
-    places = [_pseudo_labels.monte_carlo(o, d) for o, d in zip(observed.tolist(), draws.T, strict=True)]
+    places = [pseudo_labels.monte_carlo(o, d) for o, d in zip(observed.tolist(), draws.T, strict=True)]
     pvalues = np.array([q.pvalue for q in places])
     columns = {
         "statistic": observed,
         "expected": [q.mean for q in places],
         "pvalue": pvalues,
-        "pvalue_holm": _statistics.holm(pvalues),
+        "pvalue_holm": statistics.holm(pvalues),
     }
     labels = () if isinstance(sample, BinarySample) else sample.classes
     return pd.DataFrame(columns, index=pd.Index(labels, name="class"))
@@ -202,7 +202,7 @@ def _law(
         labels = [np.full(sample.y.size, k) for k in range(matrix.shape[1])]
         rows = [_plans.row_values(function, _plans.with_labels(sample, label), options) for label in labels]
         values = np.stack(rows, axis=1)
-        draws = _pseudo_labels.linear_draws(matrix, values[:, :, None], n_resamples, rng, max_bytes)
+        draws = pseudo_labels.linear_draws(matrix, values[:, :, None], n_resamples, rng, max_bytes)
         observed = values[np.arange(sample.y.size), sample.y.astype(np.int64)].mean()
         return _Law(observed=float(observed), draws=draws[:, 0] / sample.y.size)
     observed = _plans.evaluate_on(function, sample, None, options)
@@ -245,14 +245,14 @@ def _binned_law(
         return np.stack([binned_error(wide[..., g], difference[..., g], c.norm) for g in parts], axis=-1) ** power
 
     if len(parts) == 1:
-        draws = errors(_pseudo_labels.bin_counts(c.score[:, 0], flat, c.size, n_resamples, rng) - expected)
+        draws = errors(pseudo_labels.bin_counts(c.score[:, 0], flat, c.size, n_resamples, rng) - expected)
     else:
-        blocks = _pseudo_labels.cell_counts(sample.p, c.index, c.size, n_resamples, rng, max_bytes)
+        blocks = pseudo_labels.cell_counts(sample.p, c.index, c.size, n_resamples, rng, max_bytes)
         draws = np.concatenate([errors(block - expected) for block in blocks])
     observed = errors(difference)
     return _Law(
-        observed=float(_resampling.combined(observed, c.combine)),
-        draws=_resampling.combined(draws, c.combine),
+        observed=float(resampling.combined(observed, c.combine)),
+        draws=resampling.combined(draws, c.combine),
         by_class=(observed, draws) if len(parts) > 1 else None,
     )
 
@@ -263,7 +263,7 @@ def _kernel_draws(
     """Draw MMCE: the scores are sorted once, and only residuals change."""
     r = np.sort(top_score(sample)[1])
     out = []
-    for labels in _pseudo_labels.label_blocks(r, n_resamples, rng, min(max_bytes, 1 << 24)):
+    for labels in pseudo_labels.label_blocks(r, n_resamples, rng, min(max_bytes, 1 << 24)):
         e = labels - r
         square = np.einsum("ij,ij->i", e, e + 2 * decaying_sums(r, e, bandwidth))
         out.append(np.sqrt(np.maximum(square, 0.0)) / r.size)
@@ -273,11 +273,11 @@ def _kernel_draws(
 def _drawn_labels(sample: Sample, n_resamples: int, max_bytes: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield one vector of labels (n,) for each draw."""
     if isinstance(sample, BinarySample):
-        for block in _pseudo_labels.label_blocks(sample.p, n_resamples, rng, max_bytes):
+        for block in pseudo_labels.label_blocks(sample.p, n_resamples, rng, max_bytes):
             yield from block
         return
     top = sample.p.argmax(axis=1)
-    for part in _pseudo_labels.departures(sample.p, n_resamples, rng, max_bytes):
+    for part in pseudo_labels.departures(sample.p, n_resamples, rng, max_bytes):
         order = np.argsort(part.draw, kind="stable")
         ends = np.searchsorted(part.draw[order], np.arange(part.stop - part.start + 1))
         for a, b in pairwise(ends):

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from calstat._binning import Strategy
-from calstat._typing import ArrayLike, FloatArray, Label
-from calstat._validation import (
+from calstat._arrays.binning import Strategy
+from calstat._input.validation import (
     as_float,
     check_choice,
     check_eps,
@@ -18,6 +17,7 @@ from calstat._validation import (
     check_probabilities,
     check_sample,
 )
+from calstat._typing import ArrayLike, FloatArray, Label
 from calstat.exceptions import InputError
 from calstat.metrics._common import Edges, Sample, read_event
 from calstat.metrics._scores import LOG_EPS, bins_decomposition, brier_rows, corp_decomposition, hits, log_rows

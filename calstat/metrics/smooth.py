@@ -7,8 +7,8 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from calstat._input.validation import BinarySample, check_choice, check_sample
 from calstat._typing import Label, Scale
-from calstat._validation import BinarySample, check_choice, check_sample
 from calstat.metrics._common import read_event, top_score
 from calstat.metrics._curves import Smoother, smooth_curve, smooth_error
 

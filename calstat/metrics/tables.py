@@ -8,9 +8,9 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from calstat._binning import BinTable, Strategy
+from calstat._arrays.binning import BinTable, Strategy
+from calstat._input.validation import MetricType, check_alpha, check_choice
 from calstat._typing import Label
-from calstat._validation import MetricType, check_alpha, check_choice
 from calstat.metrics._common import Edges, read_sample, tables, warn_absent
 from calstat.metrics._intervals import jeffreys_interval, wilson_interval
 

@@ -24,8 +24,8 @@ from sklearn.calibration import _TemperatureScaling  # the program behind method
 from sklearn.linear_model import LogisticRegression
 
 import calstat as cs
-from calstat._softmax import FullDesign, evaluate
-from calstat._softmax_solver import fit_temperature
+from calstat._arrays.softmax import FullDesign, evaluate
+from calstat._arrays.softmax_solver import fit_temperature
 
 Program = Callable[[], object]
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import calstat as cs
-from calstat._binning import bin_table, equal_width_edges
+from calstat._arrays.binning import bin_table, equal_width_edges
 
 BINARY = ("calibrated", "shifted", "overconfident", "local", "rare", "ties")
 NULL = ("calibrated", "rare", "ties")
@@ -99,7 +99,7 @@ def _log_truth(p, q):
 
 
 def _recalibration_truth(p, q, columns):
-    from calstat._logistic import fit_logistic
+    from calstat._arrays.logistic import fit_logistic
 
     z = np.log(p) - np.log1p(-p)
     if columns == 1:

@@ -1,0 +1,276 @@
+"""Bootstrap draws and the intervals made of them, on plain arrays.
+
+A resample is a vector of counts, one per row: weights of k stand for k copies, whole clusters are drawn together,
+and every statistic that takes weights can be evaluated on it without copying rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import special, stats
+
+from calstat._arrays.binning import Norm, binned_error
+from calstat._typing import FloatArray, IntArray
+
+# Leaving out one of at most this many groups of rows gives the acceleration of BCa.
+_JACKKNIFE_GROUPS = 200
+_BISECTIONS = 14
+_QUANTILE_WINDOW = 9.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BinnedSample:
+    """What the law of a binned error depends on.
+
+    Attributes
+    ----------
+    count : ndarray of shape (C,)
+        Rows in each non-empty cell (bin, or class by bin).
+    mean_p : ndarray of shape (C,)
+        Mean probability of each cell.
+    events : ndarray of shape (C,)
+        Events in each cell.
+    correlation : ndarray of shape (C, C) or None
+        Correlation of the event counts; None for independent cells.
+    group : ndarray of shape (C,)
+        Class that each cell belongs to; all zero for binary data.
+    norm : {1, 2, "max", "mean"}
+        How the gaps of one class are summed up.
+    combine : {"mean", "sum", "max"}
+        How the classes are.
+    """
+
+    count: FloatArray
+    mean_p: FloatArray
+    events: FloatArray
+    correlation: FloatArray | None
+    group: IntArray
+    norm: Norm
+    combine: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvertedInterval:
+    """Limits of a binned error by inversion of its test.
+
+    Attributes
+    ----------
+    low, high : float
+        Limits.
+    empty : bool
+        True where every value was rejected, even 0: the error is smaller than calibrated data would give.
+    """
+
+    low: float
+    high: float
+    empty: bool
+
+
+def count_blocks(
+    n: int,
+    n_resamples: int,
+    rng: np.random.Generator,
+    *,
+    weights: FloatArray | None = None,
+    groups: IntArray | None = None,
+    max_bytes: int = 1 << 30,
+) -> Iterator[FloatArray]:
+    """Yield blocks (m, n) with the number of times each row is drawn.
+
+    Without groups the sum of the weights is drawn, one unit at a time; with groups as many clusters as there are,
+    each with all its rows and their weights.
+    """
+    rows = max(1, int(max_bytes // (32 * n)))
+    for start in range(0, n_resamples, rows):
+        m = min(rows, n_resamples - start)
+        if groups is not None:
+            drawn = _even_counts(int(groups.max()) + 1, m, rng)[:, groups]
+            yield drawn if weights is None else drawn * weights
+        elif weights is None:
+            yield _even_counts(n, m, rng)
+        else:
+            total = weights.sum()
+            yield rng.multinomial(int(total), weights / total, size=m).astype(np.float64)
+
+
+def _even_counts(n: int, draws: int, rng: np.random.Generator) -> FloatArray:
+    """Counts (draws, n) of n draws with replacement from n equally likely units."""
+    units = rng.integers(0, n, size=(draws, n)) + np.arange(draws)[:, None] * n
+    return np.bincount(units.ravel(), minlength=draws * n).reshape(draws, n).astype(np.float64)
+
+
+def cell_sum_draws(
+    cell: IntArray, residual: FloatArray, size: int, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Bootstrap draws (B, size) of the rows and of the residual sums of disjoint cells, without drawing rows.
+
+    The number of rows of each cell is multinomial; given m rows, their residual sum has mean m times the cell's and
+    variance m times the cell's, and is drawn as normal. Cells should be fine enough (bin by outcome) for that
+    variance to be a small part of the whole.
+    """
+    n = cell.size
+    count = np.bincount(cell, minlength=size)
+    mean = np.bincount(cell, weights=residual, minlength=size) / np.maximum(count, 1)
+    variance = np.bincount(cell, weights=(residual - mean[cell]) ** 2, minlength=size) / np.maximum(count, 1)
+    drawn = rng.multinomial(n, count / n, size=n_resamples).astype(np.float64)
+    noise = rng.standard_normal((n_resamples, size))
+    return drawn, drawn * mean + np.sqrt(drawn * variance) * noise
+
+
+def jackknife_counts(n: int, weights: FloatArray | None = None, groups: IntArray | None = None) -> Iterator[FloatArray]:
+    """Yield counts (n,) with one group of units left out; at most 200 groups, dealt out like cards."""
+    if groups is not None:
+        unit_of_row, copies = groups, (np.ones(n) if weights is None else weights)
+        size = min(int(groups.max()) + 1, _JACKKNIFE_GROUPS)
+        for g in range(size):
+            yield np.where(unit_of_row % size == g, 0.0, copies)
+        return
+    copies = np.ones(n) if weights is None else weights
+    ends = np.cumsum(copies)
+    size = int(min(ends[-1], _JACKKNIFE_GROUPS))
+    for g in range(size):
+        # Copies of row i are the units ends[i] - copies[i], ..., ends[i] - 1; those equal to g modulo size go.
+        gone = np.floor((ends - 1 - g) / size) - np.floor((ends - copies - 1 - g) / size)
+        yield copies - gone
+
+
+def acceleration(leave_one_out: FloatArray) -> float:
+    """Acceleration constant of BCa (Efron 1987) from leave-one-out values."""
+    d = leave_one_out.mean() - leave_one_out
+    spread = float((d**2).sum())
+    return float((d**3).sum() / (6 * spread**1.5)) if spread > 0 else 0.0
+
+
+def percentile_limits(draws: FloatArray, alpha: float) -> tuple[float, float]:
+    """Quantiles alpha/2 and 1 - alpha/2 of the draws."""
+    low, high = np.quantile(draws, [alpha / 2, 1 - alpha / 2])
+    return float(low), float(high)
+
+
+def basic_limits(estimate: float, draws: FloatArray, alpha: float) -> tuple[float, float]:
+    """Percentile limits mirrored at the estimate."""
+    low, high = percentile_limits(draws, alpha)
+    return 2 * estimate - high, 2 * estimate - low
+
+
+def normal_limits(estimate: float, draws: FloatArray, alpha: float) -> tuple[float, float]:
+    """Estimate less its bootstrap bias, plus and minus normal quantiles of the bootstrap standard error."""
+    centre = 2 * estimate - float(draws.mean())
+    half = float(stats.norm.isf(alpha / 2) * draws.std(ddof=1))
+    return centre - half, centre + half
+
+
+def bca_limits(estimate: float, draws: FloatArray, alpha: float, a: float) -> tuple[float, float]:
+    """Bias-corrected and accelerated limits; NaN when the estimate lies outside all draws."""
+    below = np.count_nonzero(draws < estimate) + 0.5 * np.count_nonzero(draws == estimate)
+    share = below / draws.size
+    if not 0 < share < 1:
+        return np.nan, np.nan
+    z0 = special.ndtri(share)
+    z = z0 + special.ndtri(np.array([alpha / 2, 1 - alpha / 2]))
+    low, high = np.quantile(draws, special.ndtr(z0 + z / (1 - a * z)))
+    return float(low), float(high)
+
+
+def sample_error(sample: BinnedSample, difference: FloatArray) -> FloatArray:
+    """Error of event counts minus expectations ``difference`` (..., C), combined over classes."""
+    values = [
+        _class_error(sample, difference[..., sample.group == g], sample.count[sample.group == g])
+        for g in range(int(sample.group.max()) + 1)
+    ]
+    return combined(np.stack(values, axis=-1), sample.combine)
+
+
+def combined(errors: FloatArray, how: str) -> FloatArray:
+    """Put the errors of the classes (..., V) together: their mean, sum or maximum."""
+    if how == "max":
+        return np.asarray(errors.max(axis=-1))
+    return np.asarray(errors.sum(axis=-1) if how == "sum" else errors.mean(axis=-1))
+
+
+def _class_error(sample: BinnedSample, difference: FloatArray, count: FloatArray) -> FloatArray:
+    return binned_error(np.broadcast_to(count, difference.shape), difference, sample.norm)
+
+
+def uniform_draws(sample: BinnedSample, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Uniforms (B, C), dependent between cells as the event counts are (a normal copula)."""
+    size = sample.count.size
+    if sample.correlation is None:
+        return rng.random((n_resamples, size))
+    values, vectors = np.linalg.eigh(sample.correlation)
+    root = vectors * np.sqrt(np.clip(values, 0, None))
+    return special.ndtr(rng.standard_normal((n_resamples, size)) @ root.T)
+
+
+def binomial_quantiles(count: FloatArray, rate: FloatArray, uniform: FloatArray) -> FloatArray:
+    """Binomial(count_c, rate_c) quantiles of uniforms (B, C)."""
+    out = np.empty_like(uniform)
+    for c, (n, r) in enumerate(zip(count, rate, strict=True)):
+        half = _QUANTILE_WINDOW * np.sqrt(n * r * (1 - r)) + 10
+        k = np.arange(max(0, int(n * r - half)), min(int(n), int(n * r + half)) + 1)
+        # The binomial distribution function as an incomplete beta function; at k = n, where that has a pole, it is 1.
+        cumulated = np.ones(k.size)
+        below = k < n
+        cumulated[below] = special.betaincc(k[below] + 1.0, n - k[below], r)
+        out[:, c] = k[np.minimum(np.searchsorted(cumulated, uniform[:, c], side="left"), k.size - 1)]
+    return out
+
+
+def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float) -> InvertedInterval:
+    """Values of the binned error that its test does not reject, along the soft-threshold path of the gaps.
+
+    The path moves every gap by t: sign(d) max(|d| + t, 0), with event rates kept in [0, 1]. At each t the counts are
+    drawn as binomial, and t is kept while the observed error lies in neither tail of alpha/2. Observed rates
+    are first shrunk by one pseudo-row at the cell's mean probability, so that cells without events have a variance.
+    """
+    if sample.norm == "max":
+        return _largest_gap_limits(sample, alpha)
+    n, mean_p = sample.count, sample.mean_p
+    expected = n * mean_p
+    observed = float(sample_error(sample, sample.events - expected))
+    gap = (sample.events - expected) / (n + 1)
+    sign = np.where(gap != 0, np.sign(gap), np.where(mean_p <= 0.5, 1.0, -1.0))
+    size = np.abs(gap)
+    room = np.where(sign > 0, 1 - mean_p, mean_p)
+
+    def moved(t: float) -> FloatArray:
+        return sign * np.minimum(np.maximum(size + t, 0), room)
+
+    def tails(t: float) -> tuple[float, float]:
+        draws = sample_error(sample, binomial_quantiles(n, mean_p + moved(t), uniform) - expected)
+        margin = 1e-12 * max(observed, 1e-300)
+        return float(np.mean(draws >= observed - margin)), float(np.mean(draws <= observed + margin))
+
+    def limit(inside: float, outside: float, keeps: Callable[[float], bool]) -> float:
+        if keeps(outside):
+            return outside
+        for _ in range(_BISECTIONS):
+            middle = (inside + outside) / 2
+            inside, outside = (middle, outside) if keeps(middle) else (inside, middle)
+        return outside
+
+    bottom, top = -float(size.max()), float((room - size).max())
+    if tails(bottom)[1] <= alpha / 2:
+        return InvertedInterval(low=0.0, high=0.0, empty=True)
+    low = limit(top, bottom, lambda t: tails(t)[0] > alpha / 2)
+    high = limit(bottom, top, lambda t: tails(t)[1] > alpha / 2)
+    error = [float(sample_error(sample, n * moved(t))) for t in (low, high)]
+    return InvertedInterval(low=min(error), high=max(error), empty=False)
+
+
+def _largest_gap_limits(sample: BinnedSample, alpha: float) -> InvertedInterval:
+    """Limits of the largest gap of the cells that hold rows, from exact limits of all rates at once.
+
+    The path of `invert_binned_error` moves all gaps alike and does not hold its level for the one that is largest.
+    Clopper-Pearson limits with Sidak's correction hold for all cells together, hence for the largest gap.
+    """
+    n, k, p = sample.count, sample.events, sample.mean_p
+    tail = -np.expm1(np.log1p(-alpha) / n.size) / 2
+    low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
+    high = np.where(k < n, special.betainccinv(k + 1, np.maximum(n - k, 1), tail), 1.0)
+    nearest = np.maximum(np.maximum(low - p, p - high), 0.0)
+    farthest = np.maximum(high - p, p - low)
+    return InvertedInterval(low=float(nearest.max()), high=float(farthest.max()), empty=False)

@@ -1,0 +1,317 @@
+"""Tests without bins that read residuals in the order of p: KS, Kuiper, and CORP miscalibration."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from scipy.optimize import isotonic_regression
+
+from calstat._arrays import pseudo_labels, statistics
+from calstat._arrays.pav import pool_ties
+from calstat._inference_results import PseudoLabelTest
+from calstat._input.validation import check_binary, check_choice, check_count, check_rng, positive_weight_rows
+from calstat._results import CalibrationTest
+from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
+from calstat.exceptions import NotEstimableWarning
+
+# Below this variance of the number of events the path is too coarse for Brownian motion: its size at 5% falls below 4%.
+_COARSE = 200.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Path:
+    """Rows sorted by p (n,), the last row of each tie, and the standard deviation of the number of events."""
+
+    y: FloatArray
+    p: FloatArray
+    ends: IntArray
+    scale: float
+    nobs: float
+
+
+def ks(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    method: Literal["asymptotic", "pseudo_label"] | None = None,
+    freq_weights: ArrayLike | None = None,
+    event: Label | None = None,
+    n_resamples: int = 9999,
+    rng: RNGLike = None,
+) -> CalibrationTest:
+    r"""
+    Kolmogorov-Smirnov test of calibration on cumulated residuals.
+
+    .. math:: \max_k \Bigl|\sum_{i \le k} (y_i - p_i)\Bigr| \Big/ \sqrt{\textstyle\sum_i p_i (1 - p_i)}
+
+    over rows sorted by p. Under calibration the sums are Brownian motion in the cumulated variance.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        Outcome.
+    p : array_like of shape (n,)
+        Predicted probability of the event.
+    method : {"asymptotic", "pseudo_label"}, optional
+        Law of the supremum of Brownian motion, or the law when labels are drawn from p. By default the second where
+        the number of events has a variance below 200, since the path is too coarse there.
+    freq_weights : array_like of shape (n,), optional
+        Whole numbers: a row of weight k counts as k rows.
+    event : label, optional
+        The label of the event where it is not clear from the labels.
+    n_resamples : int, default 9999
+        Draws for "pseudo_label".
+    rng : None, int or numpy.random.Generator
+        Source of randomness for "pseudo_label".
+
+    Returns
+    -------
+    CalibrationTest
+        Rows of equal p are summed before the path is read, so that their order does not matter. NaN, with one
+        `NotEstimableWarning`, where every p is 0 or 1.
+
+    Raises
+    ------
+    InputError
+        For a bad argument.
+
+    References
+    ----------
+    Arrieta-Ibarra, I., Gujral, P., Tannen, J., Tygert, M., Xu, C. (2022). Metrics of calibration for probabilistic
+    predictions. JMLR 23. https://jmlr.org/papers/v23/22-0658.html
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calstat as cs
+    >>> p = np.linspace(0.01, 0.99, 2000)
+    >>> y = np.random.default_rng(1).random(2000) < p
+    >>> cs.ks(y, p).pvalue > 0.05
+    True
+
+    Nowhere along p do residuals of one sign pile up more than chance makes them.
+    """
+    check_choice("method", method, (None, "asymptotic", "pseudo_label"))
+    path = _path(y, p, freq_weights, event)
+    return _cumulative_test("Kolmogorov-Smirnov", path, method, check_count("n_resamples", n_resamples), check_rng(rng))
+
+
+def kuiper(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    method: Literal["asymptotic", "pseudo_label"] | None = None,
+    freq_weights: ArrayLike | None = None,
+    event: Label | None = None,
+    n_resamples: int = 9999,
+    rng: RNGLike = None,
+) -> CalibrationTest:
+    r"""
+    Kuiper test of calibration on cumulated residuals: the range of their path.
+
+    .. math:: \Bigl(\max_k S_k - \min_k S_k\Bigr) \Big/ \sqrt{\textstyle\sum_i p_i (1 - p_i)}, \quad
+        S_k = \sum_{i \le k} (y_i - p_i)
+
+    with rows sorted by p and S_0 = 0. It sees a stretch of residuals of one sign wherever it lies.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        Outcome.
+    p : array_like of shape (n,)
+        Predicted probability of the event.
+    method : {"asymptotic", "pseudo_label"}, optional
+        Law of the range of Brownian motion, or the law when labels are drawn from p. By default the second where
+        the number of events has a variance below 200.
+    freq_weights : array_like of shape (n,), optional
+        Whole numbers: a row of weight k counts as k rows.
+    event : label, optional
+        The label of the event where it is not clear from the labels.
+    n_resamples : int, default 9999
+        Draws for "pseudo_label".
+    rng : None, int or numpy.random.Generator
+        Source of randomness for "pseudo_label".
+
+    Returns
+    -------
+    CalibrationTest
+        As for `ks`.
+
+    Raises
+    ------
+    InputError
+        For a bad argument.
+
+    References
+    ----------
+    Feller, W. (1951). The asymptotic distribution of the range of sums of independent random variables. Annals of
+    Mathematical Statistics 22. https://doi.org/10.1214/aoms/1177729589
+    Tygert, M. (2021). Cumulative differences between subpopulations versus full populations. Journal of Big Data 8.
+    https://doi.org/10.1186/s40537-021-00540-8
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calstat as cs
+    >>> p = np.linspace(0.01, 0.99, 2000)
+    >>> y = np.random.default_rng(1).random(2000) < p**1.5
+    >>> cs.kuiper(y, p).pvalue < 0.001
+    True
+
+    Residuals of one sign pile up: the predictions are refuted.
+    """
+    check_choice("method", method, (None, "asymptotic", "pseudo_label"))
+    path = _path(y, p, freq_weights, event)
+    return _cumulative_test("Kuiper", path, method, check_count("n_resamples", n_resamples), check_rng(rng))
+
+
+def _path(y: ArrayLike, p: ArrayLike, freq_weights: ArrayLike | None, event: Label | None) -> _Path:
+    sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
+    copies = statistics.counts(sample.y.size, sample.weights).astype(np.int64)
+    order = np.argsort(sample.p, kind="stable")
+    order = np.repeat(order, copies[order])
+    scores = sample.p[order]
+    return _Path(
+        y=sample.y[order],
+        p=scores,
+        ends=np.flatnonzero(np.append(scores[1:] != scores[:-1], True)),
+        scale=float(np.sqrt((scores * (1 - scores)).sum())),
+        nobs=sample.nobs,
+    )
+
+
+def _cumulative_test(
+    name: str, path: _Path, method: str | None, n_resamples: int, rng: np.random.Generator
+) -> CalibrationTest:
+    def statistic(labels: FloatArray) -> FloatArray:
+        high, low = statistics.cumulative_range(labels, path.p, path.ends)
+        return (high - low if name == "Kuiper" else np.maximum(high, -low)) / path.scale
+
+    null = "E[y | p] = p, by the path of cumulated residuals"
+    if path.scale == 0:
+        reason = "every p is 0 or 1, so that labels drawn from p do not vary"
+        warnings.warn(f"{name}: {reason}.", NotEstimableWarning, stacklevel=3)
+        return CalibrationTest(
+            name=name, null=null, statistic=np.nan, pvalue=np.nan, distribution="none", method="none",
+            nobs=path.nobs, note=reason,
+        )  # fmt: skip
+    observed = float(statistic(path.y))
+    law = statistics.brownian_range_sf if name == "Kuiper" else statistics.brownian_supremum_sf
+    asymptotic = law(observed)
+    chosen = method or ("pseudo_label" if path.scale**2 < _COARSE else "asymptotic")
+    if chosen == "asymptotic":
+        return CalibrationTest(
+            name=name, null=null, statistic=observed, pvalue=asymptotic, distribution="Brownian motion",
+            method=chosen, nobs=path.nobs,
+        )  # fmt: skip
+    blocks = pseudo_labels.label_blocks(path.p, n_resamples, rng, 1 << 26)
+    draws = np.concatenate([statistic(block) for block in blocks])
+    note = f"labels were drawn from p; the law of Brownian motion would give p = {asymptotic:.3g}"
+    return drawn_test(name, null, observed, draws, nobs=path.nobs, details={"pvalue_asymptotic": asymptotic}, note=note)
+
+
+def drawn_test(
+    name: str,
+    null: str,
+    observed: float,
+    draws: FloatArray,
+    *,
+    nobs: float,
+    details: dict[str, float] | None = None,
+    note: str | None = None,
+) -> PseudoLabelTest:
+    """Return the upper-tailed test of a statistic against its draws for labels from p."""
+    place = pseudo_labels.monte_carlo(observed, draws)
+    return PseudoLabelTest(
+        name=name,
+        null=null,
+        statistic=observed,
+        pvalue=place.pvalue,
+        distribution="pseudo-label",
+        method="pseudo_label",
+        nobs=nobs,
+        details={"statistic": name, "n_resamples": draws.size, **(details or {})},
+        note=note,
+        draws=draws,
+        expected=place.mean,
+        mc_error=place.error,
+    )
+
+
+def corp_test(
+    y: ArrayLike,
+    p: ArrayLike,
+    *,
+    freq_weights: ArrayLike | None = None,
+    event: Label | None = None,
+    n_resamples: int = 999,
+    rng: RNGLike = None,
+) -> PseudoLabelTest:
+    r"""
+    Test of the CORP miscalibration: what isotonic recalibration would gain.
+
+    The statistic is MCB, the Brier score of p less that of its isotonic recalibration; its law is that of labels
+    drawn from p.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        Outcome.
+    p : array_like of shape (n,)
+        Predicted probability of the event.
+    freq_weights : array_like of shape (n,), optional
+        Whole numbers: a row of weight k counts as k rows.
+    event : label, optional
+        The label of the event where it is not clear from the labels.
+    n_resamples : int, default 999
+        Draws, each with an isotonic fit.
+    rng : None, int or numpy.random.Generator
+        Source of randomness.
+
+    Returns
+    -------
+    PseudoLabelTest
+        MCB, its mean under calibration (`expected`: it is never 0), and p = (r + 1)/(B + 1).
+
+    Raises
+    ------
+    InputError
+        For a bad argument.
+
+    Notes
+    -----
+    Isotonic recalibration cannot see a map that is wrong by being decreasing; apart from that no form is assumed.
+
+    References
+    ----------
+    Dimitriadis, T., Gneiting, T., Jordan, A. I. (2021). Stable reliability diagrams for probabilistic classifiers.
+    PNAS 118. https://doi.org/10.1073/pnas.2016191118
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import calstat as cs
+    >>> p = np.linspace(0.01, 0.99, 500)
+    >>> y = np.random.default_rng(1).random(500) < p
+    >>> test = cs.corp_test(y, p, rng=1)
+    >>> test.pvalue > 0.05, test.expected > 0
+    (True, True)
+
+    Part of the Brier score looks like miscalibration even here; no more of it than chance makes.
+    """
+    n_resamples, generator = check_count("n_resamples", n_resamples), check_rng(rng)
+    sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
+    score, events, count = pool_ties(sample.y, sample.p, sample.weights)
+
+    def miscalibration(total: FloatArray) -> float:
+        rate = total / count
+        fitted = isotonic_regression(rate, weights=count).x
+        return float(count @ ((rate - score) ** 2 - (rate - fitted) ** 2) / count.sum())
+
+    whole = count.astype(np.int64)
+    draws = np.array([miscalibration(generator.binomial(whole, score).astype(float)) for _ in range(n_resamples)])
+    null = "labels are independent draws from p; no isotonic map improves on p"
+    return drawn_test("CORP miscalibration", null, miscalibration(events), draws, nobs=sample.nobs)

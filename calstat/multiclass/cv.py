@@ -1,0 +1,157 @@
+"""The choice of a penalty for full softmax maps by cross-validation."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from copy import copy
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import pandas as pd
+
+from calstat._arrays.softmax_selection import cross_validate, stratified_folds
+from calstat._input.validation import check_choice, check_count, check_groups, check_rng
+from calstat._typing import ArrayLike, IntArray, RNGLike
+from calstat.exceptions import InputError
+from calstat.multiclass.kinds import FullMapResults, PenaltySelection
+from calstat.multiclass.model import SoftmaxModel
+from calstat.penalties import L2, ODIR, Penalty, check_penalty
+
+F = TypeVar("F", bound=FullMapResults)
+_PAPER_ODIR = (1e3, 1e1, 1e-1, 1e-3, 1e-5, 1e-7)
+_GRIDS: dict[str, list[Penalty | None]] = {
+    "odir": [ODIR(lam, mu) for lam in _PAPER_ODIR for mu in _PAPER_ODIR],
+    "l2": [L2(10.0**k) for k in range(3, -8, -1)],
+    "probcal": [None, *(ODIR(lam, normalize=False) for lam in (1e-4, 1e-3, 1e-2, 1e-1))],
+}
+# Fits that are expected to take longer than this many seconds report their progress, on a terminal.
+_PATIENCE = 10.0
+
+
+class FullModel(SoftmaxModel[F]):
+    """A model of a full softmax map: its penalty, given or chosen by cross-validation."""
+
+    def fit_cv(
+        self,
+        penalties: str | Sequence[Penalty | None] | None = None,
+        folds: int | ArrayLike = 3,
+        *,
+        shuffle: bool = False,
+        rng: RNGLike = None,
+        cov_type: Literal["bayes", "frequentist", "HC0", "HC1", "cluster"] | None = None,
+        groups: Any = None,
+        cov: bool | None = None,
+        progress: bool | None = None,
+    ) -> F:
+        """
+        Choose the penalty by cross-validated log-loss, and fit with it to all rows.
+
+        Held-out probabilities below 1e-15 count as 1e-15, as in `log_loss`.
+
+        Parameters
+        ----------
+        penalties : sequence of penalties, or {"odir", "l2", "probcal"}, optional
+            What to compare; None in the sequence is no penalty. "odir" (the default) is the grid of Kull et al., 1e3,
+            1e1, ..., 1e-7 for lambda and mu; "l2" theirs for L2, 1e3, 1e2, ..., 1e-7; "probcal" that of R's probcal,
+            0, 1e-4, ..., 1e-1 without normalisation.
+        folds : int or array_like (n,), default 3
+            Number of folds, at most the size of the smallest class, or the fold of each row. Weighted copies of a row
+            stay in one fold.
+        shuffle : bool, default False
+            Deal the rows of each class to the folds at random; otherwise 0, 1, 2, 0, 1, ... in row order.
+        rng : None, int or Generator
+            Source of the shuffle.
+        cov_type : str, optional
+            As in `fit`, for the final fit.
+        groups : array_like or str, optional
+            As in `fit`.
+        cov : bool, optional
+            As in `fit`.
+        progress : bool, optional
+            Write the progress to standard error. The default does so on a terminal when it takes long.
+
+        Returns
+        -------
+        FullMapResults
+            The final fit; `selection` holds the table of held-out losses with standard errors and their plot.
+
+        Raises
+        ------
+        InputError
+            If the penalties or the folds cannot be used.
+        """
+        grid = _check_grid(penalties)
+        fold = self._folds(folds, shuffle, rng)
+        features, _ = self._form.features(self._scores)
+        found = cross_validate(
+            self._form,
+            features,
+            self._codes,
+            self._weights,
+            [None if p is None else p.quadratic(len(self._classes)) for p in grid],
+            fold,
+            rtol=self._rtol,
+            report=_progress(progress),
+        )
+        chosen = grid[found.best]
+        final = copy(self)
+        final._penalty = chosen  # noqa: SLF001  another object of this very class
+        results, fit = final._fitted(cov_type, groups, cov)  # noqa: SLF001  as above
+        columns = {"lam": [_strength(p, "lam") for p in grid], "mu": [_strength(p, "mu") for p in grid]}
+        by_fold = {f"fold {label}": found.by_fold[:, f] for f, label in enumerate(np.unique(fold))}
+        table = pd.DataFrame(
+            {**columns, "mean": found.mean, "se": found.se, **by_fold, "chosen": np.arange(len(grid)) == found.best},
+            index=["no penalty" if p is None else str(p) for p in grid],
+        )
+        results.selection = PenaltySelection(penalties=tuple(grid), table=table, chosen=chosen, folds=fold)
+        final._warn(results, fit, stacklevel=3)  # noqa: SLF001  as above
+        return results
+
+    def _folds(self, folds: int | ArrayLike, shuffle: bool, rng: RNGLike) -> IntArray:
+        if np.ndim(folds) == 1:
+            fold = check_groups(folds, self._codes.size, "folds")
+            if np.unique(fold).size < 2:
+                raise InputError("`folds` must name at least 2 folds.")
+            return fold
+        counts = np.bincount(self._codes)
+        smallest = int(counts[counts > 0].min())
+        count = check_count("folds", folds, minimum=2)
+        if count > smallest:
+            raise InputError(
+                f"`folds`={count} is more than the rows of the smallest class, {smallest}; use fewer folds, or pass "
+                "the fold of each row."
+            )
+        check_choice("shuffle", shuffle, (True, False))
+        return stratified_folds(self._codes, count, check_rng(rng) if shuffle else None)
+
+
+def _check_grid(penalties: str | Sequence[Penalty | None] | None) -> list[Penalty | None]:
+    if penalties is None or isinstance(penalties, str):
+        name = "odir" if penalties is None else penalties
+        check_choice("penalties", name, tuple(_GRIDS))
+        return list(_GRIDS[name])
+    grid = [check_penalty(p) for p in penalties]
+    if not grid:
+        raise InputError("`penalties` must name at least one penalty.")
+    return grid
+
+
+def _strength(penalty: Penalty | None, name: str) -> float:
+    return 0.0 if penalty is None else float(getattr(penalty, name, np.nan))
+
+
+def _progress(wanted: bool | None) -> Callable[[int, int], None] | None:
+    """A reporter of fits done, or None."""
+    if wanted is False or (wanted is None and not sys.stderr.isatty()):
+        return None
+    start = time.monotonic()
+
+    def report(done: int, total: int) -> None:
+        spent = time.monotonic() - start
+        if wanted or spent / done * total > _PATIENCE:
+            end = "\n" if done == total else ""
+            sys.stderr.write(f"\rcross-validation: {done} of {total} fits, {spent:.0f} s{end}")
+
+    return report
