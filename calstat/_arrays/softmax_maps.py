@@ -30,7 +30,8 @@ class SoftmaxMap:
     """A kind of map with the options that fix its features.
 
     `kind` the name of its model; `scores` the scale of the input; `eps` the clip of probabilities; `center` whether
-    row means are taken off the logits; `slopes` of vector scaling.
+    row means are taken off the logits; `slopes` of vector scaling, and the place of its `reference` class, whose logit
+    is taken off the others: its own is then 0, so that it has no slope.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class SoftmaxMap:
     eps: float
     center: bool = False
     slopes: str = "class"
+    reference: int | None = None
 
     def options(self) -> dict[str, Any]:
         """Fields by name, for storage."""
@@ -63,6 +65,8 @@ class SoftmaxMap:
             z = scores
         if self.center:
             z = z - z.mean(axis=1, keepdims=True)
+        if self.reference is not None:
+            z = z - z[:, [self.reference]]
         return np.ascontiguousarray(z.T), touched
 
     def _binary_features(self, scores: FloatArray) -> tuple[FloatArray, int]:
@@ -99,6 +103,8 @@ class SoftmaxMap:
         """
         if self.kind not in FULL:
             weights = np.column_stack([np.zeros(n_classes), np.ones(n_classes)])
+            if self.reference is not None:
+                weights[:, 1] = np.arange(n_classes) == self.reference
         else:
             weights = 1.0 - np.eye(n_classes, n_classes + 1)
         center = np.zeros_like(weights)
@@ -112,8 +118,9 @@ class SoftmaxMap:
         if self.kind == "TemperatureScaling":
             return ("T",)
         if self.kind == "VectorScaling":
-            slopes = {"class": [f"s[{c}]" for c in classes], "common": ["s"], "fixed": []}[self.slopes]
-            return (*slopes, *(f"b[{c}]" for c in classes))
+            own = [c for k, c in enumerate(classes) if k != self.reference]
+            slopes = {"class": [f"s[{c}]" for c in own], "common": ["s"], "fixed": []}[self.slopes]
+            return (*slopes, *(f"b[{c}]" for c in own))
         weights = [f"W[{i},{j}]" for i in classes for j in classes]
         return (*weights, *(f"b[{i}]" for i in classes))
 
@@ -121,6 +128,8 @@ class SoftmaxMap:
         """Places of the reported parameters in the flattened ``theta`` (K q,)."""
         q = 2 if self.kind == "VectorScaling" else n_classes + 1
         places = np.arange(n_classes * q).reshape(n_classes, q)
+        if self.reference is not None:
+            places = np.delete(places, self.reference, axis=0)
         slopes = places[:, :-1].ravel()
         if self.kind == "VectorScaling":
             slopes = {"class": slopes, "common": slopes[:1], "fixed": slopes[:0]}[self.slopes]

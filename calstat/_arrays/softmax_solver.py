@@ -60,12 +60,12 @@ class SoftmaxFit:
 
 
 def null_directions(design: Design, penalty: QuadraticPenalty | None, rtol: float) -> FloatArray:
-    """Orthonormal changes of the free parameters that change neither a logit nor the penalty (n_free, d).
+    """Orthonormal changes of the free parameters that change neither a probability nor the penalty (n_free, d).
 
     Features whose singular values, after scaling each to unit length, lie below `rtol` of the largest are collinear.
     """
     if not isinstance(design, FullDesign):
-        return np.zeros((design.n_free, 0))
+        return _vector_null_directions(design, rtol)
     x = design.features if design.weights is None else design.features * np.sqrt(design.weights)
     norms = np.linalg.norm(x, axis=1)
     scaled = x / np.where(norms > 0.0, norms, 1.0)[:, None]
@@ -80,6 +80,33 @@ def null_directions(design: Design, penalty: QuadraticPenalty | None, rtol: floa
     cost = candidates.T @ penalty_hessian(design, penalty) @ candidates
     values, vectors = np.linalg.eigh(cost)
     return candidates @ vectors[:, values <= 1e-12 * max(values[-1], 0.0)]
+
+
+def _vector_null_directions(design: VectorDesign, rtol: float) -> FloatArray:
+    """The same for vector scaling: the slope of a constant score, or all slopes where all scores are one line."""
+    none = np.zeros((design.n_free, 0))
+    if not design.n_slopes or not design.constants:
+        return none
+    w = np.ones(design.codes.size) if design.weights is None else design.weights
+    mean = design.features @ w / w.sum()
+    raw, spread, along = (np.zeros(design.n_classes) for _ in range(3))
+    for rows in row_slices(design):
+        z = design.features[:, rows] - mean[:, None]
+        raw += np.einsum("kn,kn,n->k", design.features[:, rows], design.features[:, rows], w[rows])
+        spread += np.einsum("kn,kn,n->k", z, z, w[rows])
+        along += z @ (z[0] * w[rows])
+    constant = spread <= rtol**2 * raw
+    tied = design.slopes == "common"
+    if tied or not constant.any():
+        # Each score as a multiple of the first, and what is left when that is taken off.
+        size = np.ones(design.n_classes) if tied else np.sign(along) / np.sqrt(spread)
+        left = size**2 * spread + size[0] ** 2 * spread[0] - 2.0 * size * size[0] * along
+        if (left > max(rtol**2, 1e-14) * max(float(spread[0] * size[0] ** 2), np.finfo(np.float64).tiny)).any():
+            return none
+        changes = np.stack([size, -size * mean], axis=1)[None]
+    else:
+        changes = np.stack([np.eye(design.n_classes), -np.diag(mean)], axis=2)[constant]
+    return np.linalg.qr(np.stack([design.free(change) for change in changes], axis=1))[0]
 
 
 def minimize(
@@ -241,9 +268,9 @@ def solve_scaled(matrix: FloatArray, right: FloatArray) -> FloatArray:
 
 
 def _centred(design: Design, null: FloatArray) -> FloatArray:
-    """Orthonormal directions of `theta` (K, q, d) with class means 0, for directions of the free parameters."""
+    """Orthonormal directions of `theta` (K, q, d), class means 0 where shifts are free, for directions of the free."""
     directions = design.push(null)
-    directions -= directions.mean(axis=0)
+    directions -= np.where(design.shifts[:, None], directions.mean(axis=0), 0.0)
     if null.shape[1] == 0:
         return directions
     basis, _ = np.linalg.qr(directions.reshape(-1, null.shape[1]))

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, Literal, TypeVar
 
@@ -13,6 +11,7 @@ import pandas as pd
 
 from calstat._arrays.softmax_selection import cross_validate, stratified_folds
 from calstat._input.validation import check_choice, check_count, check_groups, check_rng
+from calstat._progress import progress_bar
 from calstat._typing import ArrayLike, IntArray, RNGLike
 from calstat.exceptions import InputError
 from calstat.multiclass.kinds import FullMapResults, PenaltySelection
@@ -26,8 +25,6 @@ _GRIDS: dict[str, list[Penalty | None]] = {
     "l2": [L2(10.0**k) for k in range(3, -8, -1)],
     "probcal": [None, *(ODIR(lam, normalize=False) for lam in (1e-4, 1e-3, 1e-2, 1e-1))],
 }
-# Fits that are expected to take longer than this many seconds report their progress, on a terminal.
-_PATIENCE = 10.0
 
 
 class FullModel(SoftmaxModel[F]):
@@ -70,7 +67,8 @@ class FullModel(SoftmaxModel[F]):
         cov : bool, optional
             As in `fit`.
         progress : bool, optional
-            Write the progress to standard error. The default does so on a terminal when it takes long.
+            Show the fits done on standard error, by tqdm, once they have taken two seconds. The default does so on a
+            terminal where tqdm is installed.
 
         Returns
         -------
@@ -85,16 +83,17 @@ class FullModel(SoftmaxModel[F]):
         grid = _check_grid(penalties)
         fold = self._folds(folds, shuffle, rng)
         features, _ = self._form.features(self._scores)
-        found = cross_validate(
-            self._form,
-            features,
-            self._codes,
-            self._weights,
-            [None if p is None else p.quadratic(len(self._classes)) for p in grid],
-            fold,
-            rtol=self._rtol,
-            report=_progress(progress),
-        )
+        with progress_bar(len(grid) * np.unique(fold).size, "fits of cross-validation", progress) as advance:
+            found = cross_validate(
+                self._form,
+                features,
+                self._codes,
+                self._weights,
+                [None if p is None else p.quadratic(len(self._classes)) for p in grid],
+                fold,
+                rtol=self._rtol,
+                advance=advance,
+            )
         chosen = grid[found.best]
         final = copy(self)
         final._penalty = chosen  # noqa: SLF001  another object of this very class
@@ -140,18 +139,3 @@ def _check_grid(penalties: str | Sequence[Penalty | None] | None) -> list[Penalt
 
 def _strength(penalty: Penalty | None, name: str) -> float:
     return 0.0 if penalty is None else float(getattr(penalty, name, np.nan))
-
-
-def _progress(wanted: bool | None) -> Callable[[int, int], None] | None:
-    """A reporter of fits done, or None."""
-    if wanted is False or (wanted is None and not sys.stderr.isatty()):
-        return None
-    start = time.monotonic()
-
-    def report(done: int, total: int) -> None:
-        spent = time.monotonic() - start
-        if wanted or spent / done * total > _PATIENCE:
-            end = "\n" if done == total else ""
-            sys.stderr.write(f"\rcross-validation: {done} of {total} fits, {spent:.0f} s{end}")
-
-    return report

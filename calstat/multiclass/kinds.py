@@ -124,19 +124,24 @@ class VectorScalingResults(SoftmaxResults, kind="VectorScaling"):
     Attributes
     ----------
     scales, bias : Series
-        Slope and constant of each class; the constants sum to 0.
+        Slope and constant of each class. The constants sum to 0; with a reference class, which has neither slope nor
+        constant, they are those of the other classes against it.
     """
 
     @property
     def scales(self) -> pd.Series:
         """Slope of each class."""
-        return pd.Series(self._map.theta[:, 0].copy(), index=list(self.classes), name="scale")
+        return self._of_classes(self._map.theta[:, 0], "scale")
 
     @property
     def bias(self) -> pd.Series:
-        """Constant of each class; they sum to 0."""
-        b = self._map.theta[:, 1]
-        return pd.Series(b - b.mean(), index=list(self.classes), name="bias")
+        """Constant of each class; they sum to 0, or are differences from the reference class."""
+        b, reference = self._map.theta[:, 1], self._form.reference
+        return self._of_classes(b - (b.mean() if reference is None else b[reference]), "bias")
+
+    def _of_classes(self, values: FloatArray, name: str) -> pd.Series:
+        shown = [k for k in range(self.n_classes) if k != self._form.reference]
+        return pd.Series(values[shown], index=[self.classes[k] for k in shown], name=name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

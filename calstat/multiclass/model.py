@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from calstat._arrays.softmax import Design, QuadraticPenalty, losses
 from calstat._arrays.softmax_inference import free_covariance, information_at
 from calstat._arrays.softmax_maps import FULL, MapFit, SoftmaxMap, fit_map
 from calstat._data import ModelData, ScoreReader
+from calstat._input.labels import show
 from calstat._input.validation import check_binary, check_choice, check_groups, check_multiclass
 from calstat._typing import FloatArray, IntArray, Label
 from calstat.base import CalibrationModel
@@ -52,7 +54,14 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
     _penalty: Penalty | None = None
     _form: SoftmaxMap
 
-    def _read(self, data: ModelData, form: SoftmaxMap, event: Label | None, classes: Sequence[Label] | None) -> None:
+    def _read(
+        self,
+        data: ModelData,
+        form: SoftmaxMap,
+        event: Label | None,
+        classes: Sequence[Label] | None,
+        reference: Label | None = None,
+    ) -> None:
         scores = data.scores
         self._binary = np.ndim(scores) == 1 or np.shape(scores)[1] == 1
         if self._binary and form.kind != "TemperatureScaling":
@@ -78,10 +87,17 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
             )
             self._codes, self._classes = sample.y, sample.classes
         self._scores: FloatArray = sample.p
+        if reference is not None:
+            self._form = replace(form, reference=self._place(reference))
         self._weights: FloatArray | None = sample.weights
         self._index, self._notes = sample.index, sample.notes
         self._groups = None if data.groups is None else check_groups(data.groups, self._codes.size)
         self.nobs = sample.nobs
+
+    def _place(self, reference: Label) -> int:
+        if reference not in self._classes:
+            raise InputError(f"`reference` must be one of the classes {show(self._classes)}, got {reference!r}.")
+        return self._classes.index(reference)
 
     @property
     def classes(self) -> tuple[Label, ...]:
@@ -202,13 +218,20 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
         notes = []
         if fit.bound is not None:
             notes.append(f"T lies at the {fit.bound} end of [0.001, 1000], so it has no standard error.")
-        elif fit.null.shape[1]:
-            count = fit.null.shape[1]
+        elif count := self._undetermined(fit):
+            cause = "some scores are linear functions of others (the sum of a row's logits is often constant)"
+            if self._form.kind == "VectorScaling":
+                cause = "the scores of a class are constant, or those of all classes are one and the same up to scale"
             notes.append(
-                f"{count} direction(s) of the coefficients are not determined: some scores are linear functions of "
-                "others (the sum of a row's logits is often constant). They were left where the identity map has them."
+                f"{count} direction(s) of the coefficients are not determined: {cause}. They were left where the "
+                "identity map has them."
             )
         return tuple(notes)
+
+    def _undetermined(self, fit: MapFit) -> int:
+        """Directions that the data leave open, but for the slope that a reference class does not have."""
+        absent = self._form.reference is not None and self._form.slopes == "class"
+        return fit.null.shape[1] - int(absent)
 
     def _statistics(self, design: Design, fit: MapFit, kind: str, edf: float) -> dict[str, Any]:
         penalty, n = self._quadratic(), self.nobs
@@ -307,11 +330,11 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
                 f"the optimiser stopped at gradient {fit.gradient_norm:.2g}; the objective is within about "
                 f"{fit.gap:.1g} of its infimum, but coefficients may be far from their limits. Use a stronger penalty."
             )
-        if fit.null.shape[1]:
+        if count := self._undetermined(fit):
+            cure = "Use a penalty, or a smaller map." if self._form.kind in FULL else "Use a smaller map."
             return RankWarning, (
-                f"{fit.null.shape[1]} direction(s) of the coefficients are not determined by the scores (rank "
-                f"{results.rank}); what depends on them has no standard error. Predictions are right. Use a penalty, "
-                "or a smaller map."
+                f"{count} direction(s) of the coefficients are not determined by the scores (rank {results.rank}); "
+                f"what depends on them has no standard error. Predictions are right. {cure}"
             )
         if unseen and self._penalty is not None:
             return DataWarning, f"class {unseen[0]!r} does not occur; only the penalty keeps its coefficients finite."

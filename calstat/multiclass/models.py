@@ -126,7 +126,7 @@ class VectorScaling(SoftmaxModel[VectorScalingResults]):
 
     With ``scores="probability"`` and the log of probabilities this is multinomial recalibration: ``slopes="fixed"``
     is calibration in the large, ``slopes="common"`` has one calibration slope, and ``slopes="class"`` one for each
-    class. None of the three depends on a reference class.
+    class. None of the three depends on a reference class, unless one is asked for with `reference`.
 
     Parameters
     ----------
@@ -141,6 +141,11 @@ class VectorScaling(SoftmaxModel[VectorScalingResults]):
         A slope for each class (2K - 1 free parameters), one for all (K), or all equal to 1 (K - 1).
     center : bool, default False
         Take the row means off the logits first. Without it a constant added to the logits of a row changes the map.
+    reference : label, optional
+        Recalibrate each class against this one, as Van Hoorde et al. do: class j has the logit
+        ``s_j (z_j - z_ref) + b_j`` and the reference class the logit 0, without a slope and a constant of its own
+        (2K - 2 free parameters). With ``slopes="class"`` the fit and its likelihood then depend on which class is the
+        reference; with the two others only the constants do, which become those of the class against the reference.
     eps : float, default 1e-15
         Probabilities are clipped to ``[eps, 1 - eps]`` first.
     classes : sequence of labels, optional
@@ -189,6 +194,7 @@ class VectorScaling(SoftmaxModel[VectorScalingResults]):
         scores: Scale = "logit",
         slopes: Literal["class", "common", "fixed"] = "class",
         center: bool = False,
+        reference: Label | None = None,
         eps: float = 1e-15,
         classes: Sequence[Label] | None = None,
         freq_weights: Any = None,
@@ -196,7 +202,7 @@ class VectorScaling(SoftmaxModel[VectorScalingResults]):
         missing: Literal["raise", "drop"] | None = None,
     ) -> None:
         data = read_arrays(y, p, freq_weights=freq_weights, groups=groups, missing=missing)
-        self._setup(data, scores=scores, slopes=slopes, center=center, eps=eps, classes=classes)
+        self._setup(data, scores=scores, slopes=slopes, center=center, reference=reference, eps=eps, classes=classes)
 
     def _setup(  # type: ignore[override]  # the options of this model
         self,
@@ -205,14 +211,17 @@ class VectorScaling(SoftmaxModel[VectorScalingResults]):
         scores: Scale = "logit",
         slopes: str = "class",
         center: bool = False,
+        reference: Label | None = None,
         eps: float = 1e-15,
         classes: Sequence[Label] | None = None,
     ) -> None:
         check_choice("scores", scores, ("logit", "probability"))
         check_choice("slopes", slopes, ("class", "common", "fixed"))
         check_choice("center", center, (True, False))
+        if center and reference is not None:
+            raise InputError("`center` and `reference` both say what is taken off the logits of a row; give one.")
         form = SoftmaxMap(kind="VectorScaling", scores=scores, eps=check_eps(eps), center=center, slopes=slopes)
-        self._read(data, form, None, classes)
+        self._read(data, form, None, classes, reference)
 
 
 class MatrixScaling(FullModel[MatrixScalingResults]):

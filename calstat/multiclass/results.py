@@ -363,7 +363,8 @@ class SoftmaxResults(LikelihoodResults):
         return self._test(f"Test of the identity map, {self.kind}", self._null_in_words(), method, form, note)
 
     def _null_in_words(self) -> str:
-        words = {"TemperatureScaling": "T = 1", "VectorScaling": "s = 1 and b = 0 for each class"}
+        whose = "each class" if self._form.reference is None else "each class but the reference"
+        words = {"TemperatureScaling": "T = 1", "VectorScaling": f"s = 1 and b = 0 for {whose}"}
         return f"the scores are calibrated: {words.get(self.kind, 'W = I, b = 0')}"
 
     @property
@@ -451,6 +452,8 @@ class SoftmaxResults(LikelihoodResults):
             ("Classes", str(self.n_classes)),
             ("Scores", f"{scales[self._form.scores]}{', row means off' if self._form.center else ''}"),
         ]
+        if self._form.reference is not None:
+            entries.append(("Reference class", str(self.classes[self._form.reference])))
         if d.n_dropped:
             entries.append(("Rows dropped (missing)", str(d.n_dropped)))
         if self._map.penalty is not None:
