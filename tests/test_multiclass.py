@@ -405,11 +405,6 @@ def test_pictures_and_the_table_of_a_choice(frame: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(again.selection.table, ridge.selection.table)
 
 
-def test_progress_is_written_on_request(frame: pd.DataFrame, capsys: pytest.CaptureFixture[str]) -> None:
-    cs.DirichletCalibration.from_formula(FORMULA, frame).fit_cv("probcal", progress=True)
-    assert "15 of 15 fits" in capsys.readouterr().err
-
-
 def test_the_test_of_a_chosen_penalty_redoes_the_choice(frame: pd.DataFrame) -> None:
     grid = [cs.ODIR(0.1), cs.ODIR(10.0)]
     res = cs.DirichletCalibration.from_formula(FORMULA, frame).fit_cv(grid, progress=False)

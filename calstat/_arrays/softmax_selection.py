@@ -51,7 +51,7 @@ def cross_validate(
     fold: IntArray,
     *,
     rtol: float,
-    report: Callable[[int, int], None] | None = None,
+    advance: Callable[[int], object] | None = None,
 ) -> CrossValidation:
     """Held-out loss of each penalty; from the strongest to the weakest, each fit starts at the one before."""
     folds = np.unique(fold)
@@ -64,14 +64,14 @@ def cross_validate(
         out = fold == label
         training = features[:, ~out], codes[~out], None if weights is None else weights[~out]
         start = None
-        for step, i in enumerate(order):
+        for i in order:
             null = _null(form, training, penalties[i], rtol)
             fit = fit_map(form, *training, penalties[i], start=start, null=null)
             start = fit.theta
             losses[i, out] = _losses(form, fit, features[:, out], codes[out])
             by_fold[i, f] = np.average(losses[i, out], weights=w[out])
-            if report is not None:
-                report(f * len(order) + step + 1, folds.size * len(order))
+            if advance is not None:
+                advance(1)
     total = w.sum()
     mean = losses @ w / total
     se = np.sqrt(((losses - mean[:, None]) ** 2) @ w / total / max(total - 1.0, 1.0))

@@ -22,6 +22,7 @@ from calstat._input.validation import (
     check_rng,
     check_weights,
 )
+from calstat._progress import progress_bar
 from calstat._typing import ArrayLike, IntArray, Label, RNGLike
 from calstat.base import CalibrationModel, build_model
 from calstat.binary import BetaCalibration
@@ -346,12 +347,15 @@ class CrossValidatedCalibration(CalibrationModel):
             self._folds = np.zeros(classes.size, dtype=np.int64)  # rows of weight 0 belong to no fold's fit anyway
             self._folds[present] = stratified_folds(classes[present], n, check_rng(rng) if shuffle else None)
 
-    def fit(self, **options: Any) -> CrossValidatedResults:
+    def fit(self, *, progress: bool | None = None, **options: Any) -> CrossValidatedResults:
         """
         Fit the map without each fold in turn, and to all rows.
 
         Parameters
         ----------
+        progress : bool, optional
+            Show the fits done on standard error, by tqdm, once they have taken two seconds. The default does so on a
+            terminal where tqdm is installed.
         **options
             Arguments of the `fit` of `method`, such as ``cov_type="HC0"``.
 
@@ -365,14 +369,17 @@ class CrossValidatedCalibration(CalibrationModel):
         CalstatWarning
             Once, when some fits warn; the message names them.
         """
-        return self._fit_all("fit", options)
+        return self._fit_all("fit", options, progress)
 
-    def fit_cv(self, **options: Any) -> CrossValidatedResults:
+    def fit_cv(self, *, progress: bool | None = None, **options: Any) -> CrossValidatedResults:
         """
         The same with the penalty chosen anew for each fold, by cross-validation within its rows.
 
         Parameters
         ----------
+        progress : bool, optional
+            Show the fits done on standard error, by tqdm, once they have taken two seconds. The default does so on a
+            terminal where tqdm is installed.
         **options
             Arguments of the `fit_cv` of `method`, such as ``penalties="l2"``; its `folds` must be a number.
 
@@ -388,25 +395,28 @@ class CrossValidatedCalibration(CalibrationModel):
         """
         if not hasattr(self._method, "fit_cv"):
             raise NotDefinedError(f"{self._method.__name__} has no penalty to choose; use `fit`.")
-        return self._fit_all("fit_cv", options)
+        return self._fit_all("fit_cv", {**options, "progress": False}, progress)
 
-    def _fit_all(self, how: str, options: dict[str, Any]) -> CrossValidatedResults:
+    def _fit_all(self, how: str, options: dict[str, Any], progress: bool | None) -> CrossValidatedResults:
         data, told = self._data, _Told()
         if options.get("groups") is not None:
             raise InputError("`groups` are given to the constructor here, so that they follow the folds.")
-        with told.collect("all rows"):
-            final = getattr(self.model, how)(**options)
         results, oof = {}, None
-        for f, label in enumerate(self.fold_labels):
-            held_out = self._folds == f
-            train = replace(data.rows(~held_out), y=self._y[~held_out])
-            model = build_model(self._method, train, **self._options)
-            with told.collect(f"without fold {label!r}"):
-                results[label] = getattr(model, how)(**options)
-                predicted = predict_rows(results[label], data.rows(held_out))
-            if oof is None:
-                oof = np.empty((len(self._y), *predicted.shape[1:]))
-            oof[held_out] = predicted
+        with progress_bar(len(self.fold_labels) + 1, f"fits of {self._method.__name__}", progress) as advance:
+            with told.collect("all rows"):
+                final = getattr(self.model, how)(**options)
+            advance(1)
+            for f, label in enumerate(self.fold_labels):
+                held_out = self._folds == f
+                train = replace(data.rows(~held_out), y=self._y[~held_out])
+                model = build_model(self._method, train, **self._options)
+                with told.collect(f"without fold {label!r}"):
+                    results[label] = getattr(model, how)(**options)
+                    predicted = predict_rows(results[label], data.rows(held_out))
+                advance(1)
+                if oof is None:
+                    oof = np.empty((len(self._y), *predicted.shape[1:]))
+                oof[held_out] = predicted
         told.tell("CrossValidatedCalibration", len(results) + 1, stacklevel=4)
         assert oof is not None  # there are two folds or more
         return CrossValidatedResults(

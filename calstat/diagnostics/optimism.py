@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from calstat._input.validation import check_choice, check_count, check_probabilities, check_rng
+from calstat._progress import progress_bar
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
 from calstat.diagnostics.validation_indexes import val_prob
 from calstat.exceptions import DataWarning, InputError
@@ -45,6 +46,7 @@ def validate(
     resamples: ArrayLike | None = None,
     event: Label | None = None,
     rng: RNGLike = None,
+    progress: bool | None = None,
 ) -> pd.DataFrame:
     r"""
     Validation indexes of a model that was fitted on these rows, corrected for optimism.
@@ -74,6 +76,9 @@ def validate(
         The label of the event where it is not clear from the labels.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool, optional
+        Show the refits done on standard error, by tqdm, once they have taken two seconds. The default does so on a
+        terminal where tqdm is installed.
 
     Returns
     -------
@@ -138,9 +143,11 @@ def validate(
     if method == "cv":
         p = np.empty(n)
         fold = generator.permutation(n) % check_count("folds", folds, 2, n)
-        for k in range(folds):
-            left, kept = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
-            p[left] = _probability(refit(kept), _take(X, left))
+        with progress_bar(folds, "refits without a fold", progress) as advance:
+            for k in range(folds):
+                left, kept = np.flatnonzero(fold == k), np.flatnonzero(fold != k)
+                p[left] = _probability(refit(kept), _take(X, left))
+                advance(1)
         return pd.DataFrame({"apparent": apparent, "corrected": indexes(p, everything)})
     drawn = _resamples(resamples, n, check_count("n_resamples", n_resamples), generator)
     whole = np.array([np.unique(labels[rows]).size > 1 for rows in drawn])
@@ -151,10 +158,12 @@ def validate(
     if not whole.any():
         raise InputError("no resample holds both outcomes: `y` has too few rows of one of them to refit a model.")
     training, test = [], []
-    for rows in drawn[whole]:
-        predict = refit(rows)
-        training.append(indexes(_probability(predict, _take(X, rows)), rows))
-        test.append(indexes(_probability(predict, X), everything))
+    with progress_bar(int(whole.sum()), "refits on resamples", progress) as advance:
+        for rows in drawn[whole]:
+            predict = refit(rows)
+            training.append(indexes(_probability(predict, _take(X, rows)), rows))
+            test.append(indexes(_probability(predict, X), everything))
+            advance(1)
     both = pd.DataFrame(training).to_numpy() + 0 * pd.DataFrame(test).to_numpy()
     table = pd.DataFrame({"apparent": apparent})
     table["training"] = _mean(both)

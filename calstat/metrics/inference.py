@@ -13,6 +13,7 @@ from calstat._arrays import resampling
 from calstat._arrays.binning import binned_error
 from calstat._inference_results import BootstrapResult, Interval
 from calstat._input.validation import BinarySample, check_choice, check_count, check_groups, check_rng
+from calstat._progress import Advance, progress_bar
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
 from calstat.exceptions import InputError, NotEstimableWarning
 from calstat.metrics import _plans
@@ -37,6 +38,7 @@ def bootstrap(
     classes: Sequence[Label] | None = None,
     max_bytes: int = 1 << 30,
     rng: RNGLike = None,
+    progress: bool | None = None,
     **metric_options: Any,
 ) -> BootstrapResult:
     r"""
@@ -75,6 +77,9 @@ def bootstrap(
         Bound on the memory for draws.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool, optional
+        Show the resamples done on standard error, by tqdm, once they have taken two seconds. The default does so on a
+        terminal where tqdm is installed.
     **metric_options
         Options of the metric, as ``bins=15`` or ``type="classwise"``.
 
@@ -136,9 +141,18 @@ def bootstrap(
         estimate = _plans.evaluate_on(function, sample, None, metric_options)
     cells = _plans.cells(function, sample, metric_options) if function in _plans.BINNED and not rebin else None
     plain = cells is not None and not metric_options.get("debias", False)
-    draws, lost = _draw(
-        function, sample, cells if plain else None, metric_options, codes, n_resamples, max_bytes, generator
-    )
+    with progress_bar(n_resamples, f"resamples of {_plans.name_of(function, metric_options)}", progress) as advance:
+        draws, lost = _draw(
+            function,
+            sample,
+            cells if plain else None,
+            metric_options,
+            codes,
+            n_resamples,
+            max_bytes,
+            generator,
+            advance,
+        )
     power = 2.0 if function is squared_ece else 1.0
     invertible = cells is not None and codes is None
     method, notes = _default_method(function, sample, ci_method, invertible=invertible, rebin=rebin)
@@ -201,6 +215,7 @@ def _draw(
     n_resamples: int,
     max_bytes: int,
     rng: np.random.Generator,
+    advance: Advance,
 ) -> tuple[FloatArray, int]:
     """Values (B,) on the resamples, and how many of them hold one outcome only."""
     independent = codes is None and sample.weights is None
@@ -217,11 +232,16 @@ def _draw(
         if cells is not None and matrices is not None:
             count, difference = (np.asarray((m @ counts.T).T) for m in matrices)
             values.append(_errors(cells, count, difference))
+            advance(len(counts))
         elif linear is not None:
             values.append(counts @ linear / counts.sum(axis=1))
+            advance(len(counts))
         else:
-            with _plans.quiet():
-                values.append(np.array([_plans.evaluate_on(metric, sample, c, options) for c in counts]))
+            values.append(np.empty(len(counts)))
+            for b, c in enumerate(counts):
+                with _plans.quiet():
+                    values[-1][b] = _plans.evaluate_on(metric, sample, c, options)
+                advance(1)
     return np.concatenate(values), lost
 
 

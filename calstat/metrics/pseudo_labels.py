@@ -14,6 +14,7 @@ from calstat._arrays import pseudo_labels, resampling, statistics
 from calstat._arrays.binning import Strategy, binned_error
 from calstat._inference_results import PseudoLabelTest
 from calstat._input.validation import BinarySample, check_count, check_rng
+from calstat._progress import Advance, progress_bar
 from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
 from calstat.exceptions import InputError
 from calstat.metrics import _plans
@@ -46,6 +47,7 @@ def pseudo_label_test(
     groups: ArrayLike | None = None,
     max_bytes: int = 1 << 30,
     rng: RNGLike = None,
+    progress: bool | None = None,
     **options: Any,
 ) -> PseudoLabelTest:
     r"""
@@ -83,6 +85,9 @@ def pseudo_label_test(
         Bound on the memory for draws.
     rng : None, int or numpy.random.Generator
         Source of randomness.
+    progress : bool, optional
+        Show the draws done on standard error, by tqdm, once they have taken two seconds. The default does so on a
+        terminal where tqdm is installed.
     **options
         Further options of the statistic, as ``bandwidth=0.1`` for "mmce" or ``norm=2`` for "ece".
 
@@ -134,7 +139,9 @@ def pseudo_label_test(
         options = {"bins": bins, "strategy": strategy, **options}
     given = _plans.read(function, y, p, options, freq_weights=freq_weights, event=event, classes=classes)
     sample = _expanded(given)
-    law = _law(function, sample, options, n_resamples, max_bytes, check_rng(rng))
+    generator = check_rng(rng)
+    with progress_bar(n_resamples, f"draws of {name}", progress) as advance:
+        law = _law(function, sample, options, n_resamples, max_bytes, generator, advance)
     two_sided = function in _plans.LINEAR
     place = pseudo_labels.monte_carlo(law.observed, law.draws, two_sided=two_sided)
     return PseudoLabelTest(
@@ -193,10 +200,11 @@ def _law(
     n_resamples: int,
     max_bytes: int,
     rng: np.random.Generator,
+    advance: Advance,
 ) -> _Law:
     """Draw the null law of a statistic in the cheapest exact way."""
     if function in _plans.BINNED and not options.get("debias", False):
-        return _binned_law(function, sample, options, n_resamples, max_bytes, rng)
+        return _binned_law(function, sample, options, n_resamples, max_bytes, rng, advance)
     if function in _plans.LINEAR:
         matrix = _matrix(sample)
         labels = [np.full(sample.y.size, k) for k in range(matrix.shape[1])]
@@ -209,13 +217,11 @@ def _law(
     if function is mmce:
         draws = _kernel_draws(sample, options.get("bandwidth", 0.2), n_resamples, max_bytes, rng)
         return _Law(observed=observed, draws=draws)
-    with _plans.quiet():
-        draws = np.array(
-            [
-                _plans.evaluate_on(function, _plans.with_labels(sample, labels), None, options)
-                for labels in _drawn_labels(sample, n_resamples, max_bytes, rng)
-            ]
-        )
+    draws = np.empty(n_resamples)
+    for b, drawn in enumerate(_drawn_labels(sample, n_resamples, max_bytes, rng)):
+        with _plans.quiet():
+            draws[b] = _plans.evaluate_on(function, _plans.with_labels(sample, drawn), None, options)
+        advance(1)
     return _Law(observed=observed, draws=draws)
 
 
@@ -231,6 +237,7 @@ def _binned_law(
     n_resamples: int,
     max_bytes: int,
     rng: np.random.Generator,
+    advance: Advance,
 ) -> _Law:
     c = _plans.cells(function, sample, options)
     flat = c.index.ravel()
@@ -248,7 +255,11 @@ def _binned_law(
         draws = errors(pseudo_labels.bin_counts(c.score[:, 0], flat, c.size, n_resamples, rng) - expected)
     else:
         blocks = pseudo_labels.cell_counts(sample.p, c.index, c.size, n_resamples, rng, max_bytes)
-        draws = np.concatenate([errors(block - expected) for block in blocks])
+        by_block = []
+        for block in blocks:
+            by_block.append(errors(block - expected))
+            advance(len(block))
+        draws = np.concatenate(by_block)
     observed = errors(difference)
     return _Law(
         observed=float(resampling.combined(observed, c.combine)),
