@@ -8,11 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import isotonic_regression
 
 from calstat._arrays import statistics
+from calstat._arrays.pav import explained_square
 from calstat.diagnostics import corp_test, kernel_test, ks, kuiper
 from calstat.exceptions import InputError, NotEstimableWarning
-from calstat.metrics import score_decomposition
+from calstat.metrics import _kernel, score_decomposition
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "inference" / "binary.json").read_text())
 P = np.array([0.1, 0.2, 0.2, 0.5, 0.6, 0.7, 0.8, 0.95])
@@ -131,6 +133,16 @@ def test_corp_drawn_is_the_enumeration():
     assert test.expected == pytest.approx(CHANCE @ values, abs=5 * test.draws.std() / np.sqrt(2000))
 
 
+def test_pooled_runs_give_the_isotonic_fit():
+    rng = np.random.default_rng(5)
+    for count in (np.ones(400), rng.integers(1, 6, 400).astype(float)):
+        rates = rng.binomial(count.astype(int), np.sort(rng.random(400))) / count
+        fitted = isotonic_regression(rates, weights=count).x
+        # sums of 400 terms in another order
+        assert explained_square(rates * count, count) == pytest.approx(count @ fitted**2, rel=1e-12)
+    assert explained_square(np.array([1.0, 0.0]), np.ones(2)) == 0.5
+
+
 # -- kernel ------------------------------------------------------------------------------------------------------
 
 
@@ -159,6 +171,29 @@ def test_wild_bootstrap_has_its_conditional_variance():
     strong = kernel_test(y, p, method="wild", rng=1)
     assert strong.pvalue == 0.001
     assert strong.distribution == "wild bootstrap"
+
+
+@pytest.mark.parametrize("kind", ["wide", "rare"])
+def test_draws_for_cells_have_the_law_of_draws_for_rows(kind, monkeypatch):
+    rng = np.random.default_rng(3)
+    r = np.sort(rng.beta(0.5, 24.5, 12_000) if kind == "rare" else rng.random(12_000))
+    starts = _kernel._cells(r, 0.2)
+    assert starts.size < r.size / 4
+    # The variance of the sum over pairs, 2 Σ v_i v_j k_ij^2 with v = r (1 - r), in closed form for rows and cells.
+    count = np.diff(starts, append=r.size)
+    mean = np.add.reduceat(r, starts) / count
+    rows = 4 * r * (1 - r) @ _kernel.decaying_sums(r, r * (1 - r), 0.1)
+    v = count * mean * (1 - mean)
+    cells = 4 * v @ _kernel.decaying_sums(mean, v, 0.1) + 2 * (count * (count - 1.0)) @ (mean * (1 - mean)) ** 2
+    # the documented bound on the standard deviation is 1e-5, hence 2e-5 on the variance
+    assert cells == pytest.approx(rows, rel=2e-5)
+    pooled = _kernel.pair_sum_draws(r, 0.2, 3000, rng, 1 << 24)
+    monkeypatch.setattr(_kernel, "_LEAST_ROWS", r.size)
+    exact = _kernel.pair_sum_draws(r, 0.2, 1500, rng, 1 << 24)
+    for a, b in zip(pooled, exact, strict=True):
+        assert stats.ks_2samp(a, b).pvalue > 1e-3
+    # 3000 draws of a skewed law with this variance: five standard errors of the standard deviation are some 12%
+    assert pooled[0].std() == pytest.approx(np.sqrt(rows), rel=0.12)
 
 
 def test_block_estimator_is_the_mean_over_blocks():

@@ -9,6 +9,9 @@ from scipy.optimize import isotonic_regression
 
 from calstat._typing import ArrayLike, FloatArray, IntArray
 
+# Runs that do not increase are pooled whole, twice, before the rest is left to scipy: after that it gains no more.
+_PASSES = 2
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PavFit:
@@ -36,6 +39,18 @@ class PavFit:
     def predict(self, x: ArrayLike) -> FloatArray:
         """Return the map at `x`: linear between the corners, constant beyond the ends, NaN where x is NaN."""
         return interpolate(np.asarray(x, dtype=float), self.thresholds, self.values)
+
+
+def explained_square(total: FloatArray, count: FloatArray) -> float:
+    """Return the sum over rows of the squared isotonic fit to the rates ``total / count`` (M,) of ordered scores.
+
+    The fit is constant on any stretch of rates that do not increase, so that such stretches are pooled at once.
+    """
+    for _ in range(_PASSES):
+        rate = total / count
+        start = np.concatenate(([0], np.flatnonzero(rate[1:] > rate[:-1]) + 1))
+        total, count = np.add.reduceat(total, start), np.add.reduceat(count, start)
+    return float(count @ isotonic_regression(total / count, weights=count).x ** 2)
 
 
 def interpolate(x: FloatArray, thresholds: FloatArray, values: FloatArray) -> FloatArray:

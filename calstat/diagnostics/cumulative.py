@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy.optimize import isotonic_regression
 
 from calstat._arrays import pseudo_labels, statistics
-from calstat._arrays.pav import pool_ties
+from calstat._arrays.pav import explained_square, pool_ties
 from calstat._inference_results import PseudoLabelTest
 from calstat._input.validation import check_binary, check_choice, check_count, check_rng, positive_weight_rows
 from calstat._results import CalibrationTest
@@ -306,12 +305,19 @@ def corp_test(
     sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
     score, events, count = pool_ties(sample.y, sample.p, sample.weights)
 
-    def miscalibration(total: FloatArray) -> float:
-        rate = total / count
-        fitted = isotonic_regression(rate, weights=count).x
-        return float(count @ ((rate - score) ** 2 - (rate - fitted) ** 2) / count.sum())
+    n = float(count.sum())
+    square = float(count @ score**2)
 
-    whole = count.astype(np.int64)
-    draws = np.array([miscalibration(generator.binomial(whole, score).astype(float)) for _ in range(n_resamples)])
+    def miscalibration(total: FloatArray) -> float:
+        # Both Brier scores have the same mean square of the outcomes, which drops out of the difference.
+        return (square - 2 * float(total @ score) + explained_square(total, count)) / n
+
+    def labels() -> FloatArray:
+        if whole is None:
+            return (generator.random(score.size) < score).astype(np.float64)
+        return generator.binomial(whole, score).astype(np.float64)
+
+    whole = count.astype(np.int64) if count.max() > 1 else None
+    draws = np.array([miscalibration(labels()) for _ in range(n_resamples)])
     null = "labels are independent draws from p; no isotonic map improves on p"
     return drawn_test("CORP miscalibration", null, miscalibration(events), draws, nobs=sample.nobs)

@@ -15,7 +15,7 @@ from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
 from calstat.diagnostics.cumulative import drawn_test
 from calstat.exceptions import InputError
 from calstat.metrics._common import top_score
-from calstat.metrics._kernel import decaying_sums
+from calstat.metrics._kernel import decaying_sums, pair_sum_draws
 
 Estimator: TypeAlias = Literal["unbiased", "linear", "block"]
 _BLOCK_BYTES = 1 << 24
@@ -83,7 +83,9 @@ def kernel_test(
 
     Notes
     -----
-    The unbiased estimator costs O(n log n) in all, and O(n) for each draw.
+    The unbiased estimator costs O(n log n) in all. Above about 8000 rows its draws of labels from p are made for some
+    2000 cells of neighbours (a 200th of a bandwidth wide at most) with binomial counts, and cost the same for any n;
+    the standard deviation of the law changes by less than 1e-5 of itself. The observed value is exact.
 
     References
     ----------
@@ -136,8 +138,11 @@ def kernel_test(
             nobs=sample.nobs,
             details={"mc_error": place.error, "n_resamples": n_resamples},
         )
-    blocks = pseudo_labels.label_blocks(r, n_resamples, generator, _BLOCK_BYTES)
-    draws = np.concatenate([terms(block - r).mean(axis=-1) for block in blocks])
+    if estimator == "unbiased":
+        draws = pair_sum_draws(r, width, n_resamples, generator, _BLOCK_BYTES)[0] / (r.size * (r.size - 1.0))
+    else:
+        blocks = pseudo_labels.label_blocks(r, n_resamples, generator, _BLOCK_BYTES)
+        draws = np.concatenate([terms(block - r).mean(axis=-1) for block in blocks])
     return drawn_test(name, _NULL, float(observed.mean()), draws, nobs=sample.nobs)
 
 

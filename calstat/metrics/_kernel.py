@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from calstat._arrays import pseudo_labels
 from calstat._arrays.pav import sorted_pairs
-from calstat._typing import FloatArray
+from calstat._typing import FloatArray, IntArray
 
 # exp(300) squared is far from overflow, and 300 units in the last place of the exponent are an error of 7e-14.
 _REACH = 300.0
@@ -13,6 +14,49 @@ _REACH = 300.0
 _MAX_STRETCHES = 2000
 # Longer stretches are cut, so that their work arrays stay in the second-level cache.
 _ROWS = 1 << 15
+
+# Draws for many rows are made for cells of neighbours: at most a 2048th of the rows, over at most a 200th bandwidth.
+_CELLS = 2048
+_PER_BANDWIDTH = 200
+# Cells pay when they hold several rows each.
+_LEAST_ROWS = 4
+
+
+def pair_sum_draws(
+    r: FloatArray, bandwidth: float, n_resamples: int, rng: np.random.Generator, max_bytes: int
+) -> tuple[FloatArray, FloatArray]:
+    """Draw (B,) the sum of e_i e_j exp(-|r_i - r_j| / bandwidth) over i ≠ j, and that of e_i^2, for labels from r.
+
+    `r` (n,) is sorted, e = label - r. Above about 8000 rows neighbours are joined in cells within which the kernel
+    is taken as 1 and r as its mean: their events are binomial. That moves the standard deviation of the sum by
+    less than 1e-5 of itself, and a draw costs a few thousand numbers, whatever n is.
+    """
+    starts = _cells(r, bandwidth)
+    cross, square = [], []
+    if starts.size * _LEAST_ROWS > r.size:
+        for labels in pseudo_labels.label_blocks(r, n_resamples, rng, max_bytes):
+            e = labels - r
+            square.append(np.einsum("ij,ij->i", e, e))
+            cross.append(2 * np.einsum("ij,ij->i", e, decaying_sums(r, e, bandwidth)))
+        return np.concatenate(cross), np.concatenate(square)
+    count = np.diff(starts, append=r.size)
+    mean = np.add.reduceat(r, starts) / count
+    rows = max(1, int(max_bytes // (40 * count.size)))
+    for start in range(0, n_resamples, rows):
+        events = rng.binomial(count, mean, size=(min(rows, n_resamples - start), count.size))
+        e = events - count * mean
+        own = events @ (1 - 2 * mean) + count @ mean**2
+        square.append(own)
+        cross.append(np.einsum("ij,ij->i", e, e + 2 * decaying_sums(mean, e, bandwidth)) - own)
+    return np.concatenate(cross), np.concatenate(square)
+
+
+def _cells(r: FloatArray, bandwidth: float) -> IntArray:
+    """First rows of the cells of sorted r (n,)."""
+    with np.errstate(over="ignore"):
+        place = np.floor(r * (_PER_BANDWIDTH / bandwidth))
+    share = np.arange(r.size) * _CELLS // r.size
+    return np.concatenate(([0], np.flatnonzero((np.diff(share) > 0) | (place[1:] != place[:-1])) + 1))
 
 
 def kernel_error(y: np.ndarray, r: FloatArray, bandwidth: float, weights: FloatArray | None = None) -> float:

@@ -19,7 +19,7 @@ from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
 from calstat.exceptions import InputError
 from calstat.metrics import _plans
 from calstat.metrics._common import Edges, Sample, top_score
-from calstat.metrics._kernel import decaying_sums
+from calstat.metrics._kernel import pair_sum_draws
 from calstat.metrics.errors import ece, squared_ece
 from calstat.metrics.kernel import mmce
 
@@ -273,12 +273,8 @@ def _kernel_draws(
 ) -> FloatArray:
     """Draw MMCE: the scores are sorted once, and only residuals change."""
     r = np.sort(top_score(sample)[1])
-    out = []
-    for labels in pseudo_labels.label_blocks(r, n_resamples, rng, min(max_bytes, 1 << 24)):
-        e = labels - r
-        square = np.einsum("ij,ij->i", e, e + 2 * decaying_sums(r, e, bandwidth))
-        out.append(np.sqrt(np.maximum(square, 0.0)) / r.size)
-    return np.concatenate(out)
+    cross, square = pair_sum_draws(r, bandwidth, n_resamples, rng, min(max_bytes, 1 << 24))
+    return np.sqrt(np.maximum(cross + square, 0.0)) / r.size
 
 
 def _drawn_labels(sample: Sample, n_resamples: int, max_bytes: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
