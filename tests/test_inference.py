@@ -13,6 +13,7 @@ import pytest
 from scipy import stats
 
 import calstat as cs
+from calstat._arrays.pseudo_labels import monte_carlo, stopped
 from calstat.exceptions import InputError, NotDefinedError, NotEstimableWarning
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "inference" / "binary.json").read_text())
@@ -375,6 +376,56 @@ def test_size_of_the_pseudo_label_ece():
     assert min(pvalues) > 0
 
 
+def test_stopping_is_the_plain_test_cut_off():
+    y, p = binary(3, 200)
+    plain = cs.pseudo_label_test(y, p, n_resamples=5000, rng=1)
+    early = cs.pseudo_label_test(y, p, n_resamples=5000, stop_after=20, rng=1)
+    above = np.flatnonzero(plain.draws >= plain.statistic)
+    assert above.size > 20
+    assert early.draws.tolist() == plain.draws[: above[19] + 1].tolist()
+    assert early.pvalue == 20 / early.draws.size
+    assert early.mc_error == pytest.approx(early.pvalue * np.sqrt((1 - early.pvalue) / 20))
+    assert abs(early.pvalue - plain.pvalue) < 4 * early.mc_error
+    assert f"{early.draws.size} were made" in str(early)
+    # never reached: all draws, and the plain p
+    late = cs.pseudo_label_test(y, p, n_resamples=5000, stop_after=above.size + 1, rng=1)
+    assert late.pvalue == plain.pvalue
+    far = cs.pseudo_label_test(1 - y, p, n_resamples=500, stop_after=3, rng=1)
+    assert far.pvalue == 1 / 501
+
+
+def test_stopping_ends_the_calls_of_a_callable():
+    y, p = binary(3, 60)
+    calls = []
+
+    def statistic(y, p):
+        calls.append(1)
+        return abs(y.mean() - p.mean())
+
+    test = cs.pseudo_label_test(y, p, statistic, n_resamples=2000, stop_after=10, rng=1)
+    assert len(calls) == test.draws.size + 1 < 1000
+    assert np.count_nonzero(test.draws >= test.statistic) == 10
+    codes, P = matrix(2, 300)
+    classes = cs.pseudo_label_test(codes, P, "classwise_ece", n_resamples=4000, stop_after=5, rng=1)
+    assert classes.draws.size < 1024
+    assert classes.by_class is None
+
+
+def test_stopped_pvalues_are_valid():
+    rng = np.random.default_rng(8)
+    draws = rng.standard_normal((20_000, 200))
+    observed = rng.standard_normal(20_000)
+    pvalues = np.array(
+        [monte_carlo(o, stopped(o, d, 5), stop_after=5).pvalue for o, d in zip(observed, draws, strict=True)]
+    )
+    assert pvalues.min() == 1 / 201
+    for level in (0.01, 0.05, 0.2, 0.5):
+        # four standard errors of a share of 20,000
+        assert np.mean(pvalues <= level) <= level + 4 * np.sqrt(level * (1 - level) / 20_000)
+    # attained exactly at p = h / l
+    assert np.mean(pvalues <= 0.1) == pytest.approx(0.1, abs=4 * np.sqrt(0.09 / 20_000))
+
+
 def test_pseudo_label_test_prints_pickles_and_plots():
     y, P = matrix(5)
     test = cs.pseudo_label_test(y, P, "confidence_ece", bins=15, rng=1)
@@ -396,6 +447,8 @@ def test_pseudo_label_test_prints_pickles_and_plots():
         ({"statistic": "chi2"}, "statistic"),
         ({"groups": np.arange(50)}, "recalibration_test"),
         ({"n_resamples": 0}, "n_resamples"),
+        ({"stop_after": 0}, "stop_after"),
+        ({"stop_after": 5, "statistic": "brier_score"}, "both sides"),
         ({"freq_weights": np.full(50, 1.5)}, "whole numbers"),
     ],
 )

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calstat._typing import FloatArray, IntArray
+from calstat._typing import BoolArray, FloatArray, IntArray
 
 # Values closer than this, relative, count as equal: sums taken in another order differ by rounding.
 TIE = 1e-12
@@ -61,21 +61,41 @@ class Departures:
     label: IntArray
 
 
-def monte_carlo(observed: float, draws: FloatArray, *, two_sided: bool = False) -> MonteCarlo:
-    """Monte Carlo p-value of an observed statistic; equal values (to 1e-12 relative) count as extreme."""
+def at_least(observed: float, draws: FloatArray) -> BoolArray:
+    """Say which draws (B,) are as large as the observed value; equal ones (to 1e-12 relative) are."""
+    return draws >= observed - TIE * max(abs(observed), np.finfo(float).tiny)
+
+
+def monte_carlo(
+    observed: float, draws: FloatArray, *, two_sided: bool = False, stop_after: int | None = None
+) -> MonteCarlo:
+    """Monte Carlo p-value of an observed statistic; equal values (to 1e-12 relative) count as extreme.
+
+    With `stop_after` the draws were to end at that many values as large as the observed one (see `stopped`). If they
+    did, p is `stop_after` / B (Besag and Clifford 1991).
+    """
     size = draws.size
     mean = float(draws.mean())
     if np.isnan(observed):
         return MonteCarlo(pvalue=np.nan, error=np.nan, mean=mean)
-    margin = TIE * max(abs(observed), np.finfo(float).tiny)
-    upper = (np.count_nonzero(draws >= observed - margin) + 1) / (size + 1)
+    above = np.count_nonzero(at_least(observed, draws))
+    if above == stop_after:
+        p = above / size
+        return MonteCarlo(pvalue=p, error=float(p * np.sqrt((1 - p) / above)), mean=mean)
+    upper = (above + 1) / (size + 1)
     p = float(upper)
     if two_sided:
-        lower = (np.count_nonzero(draws <= observed + margin) + 1) / (size + 1)
+        lower = (np.count_nonzero(at_least(-observed, -draws)) + 1) / (size + 1)
         p = min(1.0, 2 * min(upper, lower))
     side = p / 2 if two_sided else p
     error = float(np.sqrt(side * (1 - side) / size)) * (2 if two_sided else 1)
     return MonteCarlo(pvalue=p, error=error, mean=mean)
+
+
+def stopped(observed: float, draws: FloatArray, stop_after: int) -> FloatArray:
+    """Return the draws up to the `stop_after`-th that is as large as the observed value, or all of them."""
+    reached = np.flatnonzero(at_least(observed, draws))
+    return draws if reached.size < stop_after else draws[: reached[stop_after - 1] + 1]
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray]:
