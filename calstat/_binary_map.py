@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from calstat._arrays.binning import bin_edges, bin_table
-from calstat._data import ModelData, NewScores
+from calstat._data import ModelData, NewScores, event_column
 from calstat._input.validation import ROUNDING, BinarySample, check_binary, check_probabilities
 from calstat._results import format_count
 from calstat._typing import FloatArray, Label
@@ -165,16 +165,13 @@ class BinaryMap(CalibrationResults):
         if column is None:
             return given.restore(q, self.outcome)
         pair = np.stack([1.0 - q, q] if column == 1 else [q, 1.0 - q], axis=1)
-        return given.restore(pair, self.outcome)
+        return given.restore(pair, self.outcome, columns=given.columns)
 
     def _event_scores(self, given: NewScores) -> tuple[FloatArray, int | None]:
         """Scores (n,) of the event, checked, and the column they stood in when two were given."""
         values, column = given.values, None
         if values.shape[1] == 2:
-            column = 1
-            if given.given_columns is not None:
-                matches = [str(c) == str(self.event) or str(c).endswith(f"_{self.event}") for c in given.given_columns]
-                column = 0 if matches == [True, False] else 1
+            column = given.event_column(self.event)
             scores = values[:, column]
             if self._scale == "logit":
                 scores = scores - values[:, 1 - column]
@@ -205,12 +202,12 @@ class BinaryMap(CalibrationResults):
 
     def _outcome_information(self) -> list[tuple[str, str]]:
         """The outcome, its event and the score, as pairs of name and value."""
-        d = self._description
+        d, names = self._description, self._reader.names
         scale = {"probability": "probabilities", "logit": "log odds", "margin": "margins"}[self._scale]
         entries = [
             ("Outcome", self.outcome),
             ("Event", f"{d.event!r} (against {d.nonevent!r})"),
-            ("Score", f"{self._reader.names[0]} ({scale})"),
+            ("Score", f"{names[event_column(names, d.event)]} ({scale})"),
             ("Events", f"{format_count(d.events)} ({100 * d.events / (d.events + d.nonevents):.1f}%)"),
         ]
         return [*entries, ("Rows dropped (missing)", str(d.n_dropped))] if d.n_dropped else entries

@@ -17,7 +17,7 @@ import pandas as pd
 import patsy
 
 from calstat._input.validation import align, as_float, check_choice
-from calstat._typing import FloatArray
+from calstat._typing import FloatArray, Label
 from calstat.exceptions import InputError, MissingDataError
 from calstat.transforms import inv_logit, logit
 
@@ -353,13 +353,19 @@ def _take(values: Any, kept: np.ndarray) -> Any:
 class NewScores:
     """Scores to predict from: `values` (n, m) with NaN where missing, and how the answer is to look.
 
-    `given_columns` are the columns of the input when it held nothing but scores in columns.
+    `given_columns` are the columns of the input when it held nothing but scores in columns; `columns` the names of
+    the columns of `values`, when they came from a table.
     """
 
     values: FloatArray
     index: pd.Index | None
     ndim: int
     given_columns: pd.Index | None
+    columns: tuple[Any, ...] | None = None
+
+    def event_column(self, event: Label) -> int:
+        """Which of two columns is the event's: the one that carries its name, else the second."""
+        return 1 if self.columns is None else event_column(self.columns, event)
 
     def present(self) -> np.ndarray:
         """Rows (n,) in which no score is missing."""
@@ -380,10 +386,16 @@ class NewScores:
         return predicted[:, None] if self.ndim == 2 else predicted
 
 
+def event_column(columns: Sequence[Any], event: Label) -> int:
+    """Place of the event among two columns: where its name is, else the second; 0 of a single one."""
+    matches = [str(c) == str(event) or str(c).endswith(f"_{event}") for c in columns]
+    return 0 if len(columns) == 1 or matches == [True, False] else 1
+
+
 def read_new(new: Any, reader: ScoreReader, *, two_columns: bool = False) -> NewScores:
     """Read scores for prediction: a table by column names, anything else by position.
 
-    `two_columns` accepts (n, 2) where one score is expected: both probabilities of a binary outcome.
+    `two_columns` is for a binary outcome, and accepts (n,), (n, 1) and (n, 2): the event's score, or both.
     """
     m = len(reader.names)
     if isinstance(new, Mapping):
@@ -392,22 +404,23 @@ def read_new(new: Any, reader: ScoreReader, *, two_columns: bool = False) -> New
         named = reader.design is not None or all(name in new.columns for name in reader.names)
         bare = list(new.columns) == list(reader.names)
         if named or not (new.shape[1] == m == 1 or (two_columns and new.shape[1] == 2)):
-            values, only_scores = reader.from_frame(new), bare
+            values, only_scores, columns = reader.from_frame(new), bare, tuple(reader.names)
         else:
-            values, only_scores = as_float(new, "new"), True
+            values, only_scores, columns = as_float(new, "new"), True, tuple(new.columns)
         return NewScores(
             values=values,
             index=new.index,
             ndim=2,
             given_columns=new.columns if only_scores and values.shape[1] > 1 else None,
+            columns=columns,
         )
     values = as_float(new, "new")
     ndim = values.ndim
-    if ndim == 0 or (ndim == 1 and m == 1):
+    if ndim == 0 or (ndim == 1 and (m == 1 or two_columns)):
         values = values.reshape(-1, 1)
     elif ndim == 1 and values.size == m:
         raise InputError(f"`new` must be a matrix with {m} columns; for a single row pass [[...]].")
-    if values.ndim != 2 or values.shape[1] not in ({m, 2} if two_columns else {m}):
+    if values.ndim != 2 or values.shape[1] not in ({1, 2} if two_columns else {m}):
         raise InputError(
             f"`new` must have {m} column(s) of scores ({_listed(reader.names)}), got shape {values.shape}."
         )

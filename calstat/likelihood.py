@@ -10,7 +10,7 @@ from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -118,6 +118,8 @@ class LikelihoodResults(CalibrationResults):
     """
 
     _estimates: Estimates
+    # Kinds of covariance that come from the likelihood that profile limits belong to.
+    _profiled: ClassVar[tuple[str, ...]] = ("nonrobust",)
 
     # -- estimates -----------------------------------------------------------------------------------
 
@@ -242,7 +244,9 @@ class LikelihoodResults(CalibrationResults):
         method : {"wald", "profile"}, optional
             Wald intervals are estimate ± z standard errors. Profile-likelihood intervals hold the values that
             a likelihood-ratio test does not reject; they are not symmetric, need the data and take longer.
-            The default is `default_interval`.
+            Under a penalty the penalised likelihood is profiled: as with Wald limits from the inverse of information
+            plus penalty, the penalty counts as prior knowledge, and coverage holds on average over coefficients, as
+            far as the penalty suits the data. The default is `default_interval`.
 
         Returns
         -------
@@ -252,7 +256,7 @@ class LikelihoodResults(CalibrationResults):
         Raises
         ------
         NotDefinedError
-            If profile limits are asked for with a robust covariance, which has no likelihood to profile.
+            If profile limits are asked for with a robust or frequentist covariance, which has no likelihood to profile.
         """
         alpha = check_alpha(alpha)
         method = self.default_interval if method is None else method
@@ -261,9 +265,10 @@ class LikelihoodResults(CalibrationResults):
             z, se = normal_quantile(alpha), standard_errors(self._estimates.cov)
             limits = np.column_stack([self._estimates.params - z * se, self._estimates.params + z * se])
         else:
-            if self.cov_type != "nonrobust":
+            if self.cov_type not in self._profiled:
+                known = " or ".join(repr(kind) for kind in self._profiled)
                 raise NotDefinedError(
-                    f"profile-likelihood limits go with cov_type='nonrobust', not {self.cov_type!r}; use method='wald'."
+                    f"profile-likelihood limits go with cov_type={known}, not {self.cov_type!r}; use method='wald'."
                 )
             if alpha not in self._limits:
                 self._limits[alpha] = self._profile(alpha)

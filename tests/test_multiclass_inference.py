@@ -214,14 +214,49 @@ def test_profile_limits_and_their_refusal() -> None:
     assert (profile["lower"] < res.params).all()
     assert (res.params < profile["upper"]).all()
     with pytest.raises(NotDefinedError, match="nonrobust"):
-        cs.DirichletCalibration(y, p, penalty=cs.ODIR(1.0)).fit().conf_int(method="profile")
-    with pytest.raises(NotDefinedError, match="nonrobust"):
         cs.DirichletCalibration(y, p).fit(cov_type="HC0").conf_int(method="profile")
     temperature = cs.TemperatureScaling(y, p, scores="probability").fit()
     low, high = temperature.conf_int(method="profile").loc["T"]
     for limit in (low, high):  # the definition: where the likelihood ratio equals the quantile
         llf = np.log(special.softmax(np.log(p) / limit, axis=1)[np.arange(len(y)), y - 1]).sum()
         assert np.isclose(2 * (temperature.llf - llf), special.chdtri(1, 0.05), rtol=1e-8)
+
+
+@pytest.mark.parametrize("penalty", [cs.ODIR(0.1), cs.L2(0.01, center="identity", intercept=False)], ids=str)
+def test_profile_limits_of_a_penalised_fit(penalty: cs.L2 | cs.ODIR) -> None:
+    """They are the ends of a coefficient among maps whose penalised log-likelihood is within half a quantile."""
+    y, p = inputs("m1")
+    res = cs.DirichletCalibration(y, p, penalty=penalty).fit()
+    assert res.default_interval == "wald"
+    limits = res.conf_int(method="profile")
+    # The penalised likelihood is more nearly quadratic than the plain one, so that Wald limits are close.
+    assert (np.abs(limits - res.conf_int()).max(axis=1) < 0.15 * res.bse).all()
+    features = np.column_stack([np.log(p), np.ones(len(y))])
+    lam = penalty.quadratic(3)
+
+    def fall(theta: np.ndarray) -> float:
+        eta = features @ theta.reshape(3, 4).T
+        loss = (special.logsumexp(eta, axis=1) - eta[np.arange(len(y)), y - 1]).sum()
+        return loss + len(y) * float((lam.weights * (theta.reshape(3, 4) - lam.center) ** 2).sum())
+
+    def reported(theta: np.ndarray) -> np.ndarray:
+        # The same vector is taken off each row, so that the penalty is least; a free column is centred.
+        used = lam.weights.any(axis=0)
+        weights, center = np.where(used, lam.weights, 1.0), np.where(used, lam.center, 0.0)
+        deviation = theta.reshape(3, 4) - center
+        return (theta.reshape(3, 4) - (weights * deviation).sum(axis=0) / weights.sum(axis=0)).ravel()
+
+    for name, place in (("W[1,1]", 0), ("W[2,1]", 4), ("b[3]", 11)):
+        for limit in limits.loc[name]:
+            held = {"type": "eq", "fun": lambda t, limit=limit, place=place: reported(t)[place] - limit}
+            start = np.column_stack([res.weights, res.bias]).ravel()
+            options = {"ftol": 1e-13, "maxiter": 500}
+            found = optimize.minimize(fall, start, constraints=[held], method="SLSQP", options=options)
+            # SLSQP with differences finds the constrained minimum to about 1e-5.
+            assert np.isclose(2.0 * (found.fun + res._estimates.objective), special.chdtri(1, 0.05), atol=1e-4), name
+    for kind in ("frequentist", "HC0"):
+        with pytest.raises(NotDefinedError, match="'nonrobust' or 'bayes'"):
+            cs.DirichletCalibration(y, p, penalty=penalty).fit(cov_type=kind).conf_int(method="profile")
 
 
 def test_tests_of_the_identity_and_what_they_refuse() -> None:

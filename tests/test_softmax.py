@@ -270,18 +270,23 @@ def test_excess_variance_of_the_score_statistic() -> None:
     assert score_excess(weighted, p, information_at(weighted, None, p)) < 0.02
 
 
-def test_profile_limits_are_where_the_likelihood_ratio_rejects() -> None:
+@pytest.mark.parametrize("strength", [None, 0.05])
+def test_profile_limits_are_where_the_likelihood_ratio_rejects(strength: float | None) -> None:
     design = designs(False)[0]
-    fit = minimize(design, None, np.zeros(design.shape))
-    info = information_at(design, None, fit.evaluation.probabilities)
+    penalty = None
+    if strength is not None:
+        center = np.linspace(-1.0, 1.0, design.shape[0] * design.shape[1]).reshape(design.shape)
+        penalty = QuadraticPenalty(weights=np.full(design.shape, strength), center=center)
+    fit = minimize(design, penalty, np.zeros(design.shape))
+    info = information_at(design, penalty, fit.evaluation.probabilities)
     loading = np.eye(design.n_free)[1]
-    low, high = profile_limits(design, fit.theta, loading, 0.05, info)
-    best = fit.evaluation.loss
+    low, high = profile_limits(design, penalty, fit.theta, loading, 0.05, info)
+    best = fit.evaluation.objective
     for limit in (low, high):
 
         def constrained(others: np.ndarray, limit: float = limit) -> float:
             free = np.insert(others, 1, limit)
-            return evaluate(design, None, fit.theta + design.push(free)).loss
+            return evaluate(design, penalty, fit.theta + design.push(free)).objective
 
         found = optimize.minimize(constrained, np.zeros(design.n_free - 1), tol=1e-12)
         # The likelihood ratio at the limit is the 95% quantile; BFGS finds the profile to about 1e-8.

@@ -348,41 +348,49 @@ def centred_limits(log_c: FloatArray, se: FloatArray, z: float) -> tuple[FloatAr
 
 def profile_limits(
     design: Design,
+    penalty: QuadraticPenalty | None,
     theta: FloatArray,
     loading: FloatArray,
     alpha: float,
     info: Information,
 ) -> tuple[float, float]:
-    """Profile-likelihood limits of ``loading @ free`` around the unpenalised optimum `theta`, as changes from it.
+    """Profile-likelihood limits of ``loading @ free`` around the optimum `theta`, as changes from it.
 
-    The limit is where the functional is extreme among the maps whose log-likelihood is within half the chi-square
-    quantile of the largest (Venzon and Moolgavkar 1988, https://doi.org/10.2307/2347496). Infinite where it runs away.
+    The limit is where the functional is extreme among the maps whose (penalised) log-likelihood is within half the
+    chi-square quantile of the largest (Venzon and Moolgavkar 1988, https://doi.org/10.2307/2347496). Infinite where it
+    runs away.
     """
     drop = 0.5 * float(special.chdtri(1, alpha))
-    low, high = (_profile_limit(design, theta, loading, drop, info, sign) for sign in (-1.0, 1.0))
+    low, high = (_profile_limit(design, penalty, theta, loading, drop, info, sign) for sign in (-1.0, 1.0))
     return low, high
 
 
 def _profile_limit(
-    design: Design, theta: FloatArray, loading: FloatArray, drop: float, info: Information, sign: float
+    design: Design,
+    penalty: QuadraticPenalty | None,
+    theta: FloatArray,
+    loading: FloatArray,
+    drop: float,
+    info: Information,
+    sign: float,
 ) -> float:
     nobs = info.nobs
-    best = nobs * evaluate(design, None, theta).loss
+    best = nobs * evaluate(design, penalty, theta).objective
     current, free = theta, np.zeros(design.n_free)
     size = float(loading @ info.inverse @ loading)
     step = sign * np.sqrt(2.0 * drop / size) * (info.inverse @ loading)
     for _ in range(_PROFILE_STEPS):
         shrink = 1.0
-        while nobs * evaluate(design, None, current + design.push(shrink * step)).loss - best > 4.0 * drop:
+        while nobs * evaluate(design, penalty, current + design.push(shrink * step)).objective - best > 4.0 * drop:
             shrink *= 0.5
         free = free + shrink * step
         current = theta + design.push(free)
-        state = evaluate(design, None, current)
-        matrix = nobs * design.information(state.probabilities)
-        gradient = nobs * design.pull(state.gradient)
+        state = evaluate(design, penalty, current)
+        matrix = nobs * design.information(state.probabilities) + info.penalty
+        gradient = nobs * design.pull(state.slope)
         inverse = _inverse(matrix, info.lost)
         along, back = inverse @ loading, inverse @ gradient
-        room = 2.0 * (best + drop - nobs * state.loss) + float(gradient @ back)
+        room = 2.0 * (best + drop - nobs * state.objective) + float(gradient @ back)
         step = sign * np.sqrt(max(room, 0.0) / float(loading @ along)) * along - back
         if float(step @ matrix @ step) <= _PROFILE_TOLERANCE:
             return float(loading @ (free + step))

@@ -17,10 +17,12 @@ from calstat._arrays.softmax import probabilities_of, represent
 from calstat._arrays.softmax_inference import CanonicalForm, canonical_form, profile_limits
 from calstat._arrays.softmax_maps import reported
 from calstat._arrays.softmax_selection import selected_gain, selected_gain_draws
+from calstat._data import event_column
 from calstat._input.validation import check_alpha, check_eps
-from calstat._results import CalibrationTest, format_number, make_summary, number_table
-from calstat._typing import FloatArray, IntArray
+from calstat._results import CalibrationTest, format_count, format_number, make_summary, number_table
+from calstat._typing import FloatArray, IntArray, Label
 from calstat.exceptions import InputError, NotDefinedError
+from calstat.multiclass.forms import CanonicalMap, GenerativeModel
 from calstat.multiclass.multinomial import PenalizedMNLogit
 from calstat.multiclass.parts import rows_table
 from calstat.multiclass.results import SoftmaxResults
@@ -41,7 +43,19 @@ class TemperatureScalingResults(SoftmaxResults, kind="TemperatureScaling"):
     ----------
     temperature : float
         The temperature T: above 1 the scores were too sharp, below 1 not sharp enough.
+    event, nonevent : label or None
+        Of a binary outcome, the label whose probability is calibrated, and the other one; None for a matrix of scores.
     """
+
+    @property
+    def event(self) -> Label | None:
+        """The label whose probability is calibrated, of a binary outcome."""
+        return self.classes[1] if self._description.binary else None
+
+    @property
+    def nonevent(self) -> Label | None:
+        """The other label of a binary outcome."""
+        return self.classes[0] if self._description.binary else None
 
     @property
     def temperature(self) -> float:
@@ -81,7 +95,7 @@ class TemperatureScalingResults(SoftmaxResults, kind="TemperatureScaling"):
         design, _, info = self._information_at(self._map.theta, "A profile-likelihood interval")
         if self._map.lost.shape[1]:
             return np.full((1, 2), np.nan)
-        low, high = profile_limits(design, self._map.theta, np.ones(1), alpha, info)
+        low, high = profile_limits(design, None, self._map.theta, np.ones(1), alpha, info)
         slope = float(self._map.theta[0, 0])
         upper = 1.0 / (slope + low) if slope + low > 0.0 else np.inf
         return np.array([[1.0 / (slope + high), upper]])
@@ -106,6 +120,24 @@ class TemperatureScalingResults(SoftmaxResults, kind="TemperatureScaling"):
         table = super().coefficient_table(alpha, method)
         z = np.log(table["coef"]) * table["coef"] / table["se"]
         return table.assign(z=np.nan, pvalue=np.nan, z_identity=z, pvalue_identity=normal_two_sided(z.to_numpy()))
+
+    def _title(self) -> str:
+        return f"{self.kind}: calibration map" if self._description.binary else super()._title()
+
+    def _outcome_information(self) -> list[tuple[str, str]]:
+        if not self._description.binary:
+            return super()._outcome_information()
+        names = self._reader.names
+        nonevents, events = self._description.counts
+        scale = {"probability": "probabilities", "logit": "log odds"}[self._form.scores]
+        entries = [
+            ("Outcome", self.outcome),
+            ("Event", f"{self.event!r} (against {self.nonevent!r})"),
+            ("Score", f"{names[event_column(names, self.classes[1])]} ({scale})"),
+        ]
+        if self.nobs > 0.0:
+            entries.append(("Events", f"{format_count(float(events))} ({100 * events / (events + nonevents):.1f}%)"))
+        return entries
 
     def _reading(self) -> list[str]:
         text = (
@@ -383,93 +415,6 @@ def _matrix(flat: Any, n_classes: int) -> Any:
 
 class MatrixScalingResults(FullMapResults, kind="MatrixScaling"):
     """Results of `MatrixScaling`: ``softmax(W z + b)`` on logits."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class CanonicalMap:
-    """
-    Canonical form of a Dirichlet map, with intervals.
-
-    Attributes
-    ----------
-    A, A_se, A_lower, A_upper : DataFrame, shape (K, K)
-        ``a_ij = w_ij - min_k w_kj``, standard errors (NaN for the minimum itself and in columns whose minimum is tied),
-        and limits at the level asked for.
-    c, c_lower, c_upper : Series, shape (K,)
-        Calibrated probabilities of the uniform prediction, with limits.
-    log_c, log_c_se : Series, shape (K,)
-        Logarithm of c less its mean, and standard errors.
-    alpha : float
-        One minus the level of the limits.
-    """
-
-    A: pd.DataFrame
-    A_se: pd.DataFrame
-    A_lower: pd.DataFrame
-    A_upper: pd.DataFrame
-    c: pd.Series
-    c_lower: pd.Series
-    c_upper: pd.Series
-    log_c: pd.Series
-    log_c_se: pd.Series
-    alpha: float
-
-    def __str__(self) -> str:
-        """The table of the summary."""
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def to_frame(self) -> pd.DataFrame:
-        """
-        Return all entries, one a line.
-
-        Returns
-        -------
-        DataFrame
-            Index: ``A[i,j]`` and ``c[i]``; columns coef, se, lower, upper. The standard errors of c are those of log c.
-        """
-        labels = list(self.A.index)
-        names = [f"A[{i},{j}]" for i in labels for j in labels] + [f"c[{i}]" for i in labels]
-        matrix = {"coef": self.A, "se": self.A_se, "lower": self.A_lower, "upper": self.A_upper}
-        vector = {"coef": self.c, "se": self.log_c_se, "lower": self.c_lower, "upper": self.c_upper}
-        columns = {k: np.concatenate([matrix[k].to_numpy().ravel(), vector[k].to_numpy()]) for k in matrix}
-        return pd.DataFrame(columns, index=names)
-
-    def summary(self) -> Summary:
-        """
-        Print A and c with their limits.
-
-        Returns
-        -------
-        statsmodels.iolib.summary.Summary
-            One line for each entry.
-        """
-        frame = self.to_frame()
-        rows = [[format_number(v) for v in row] for row in frame.to_numpy()]
-        headers = ["coef", "std err", f"[{self.alpha / 2:.4g}", f"{1 - self.alpha / 2:.4g}]"]
-        notes = [
-            "A: the minimum of each column is 0; limits allow for not knowing which entry that is.",
-            "c: calibrated probabilities of the uniform prediction; standard errors are those of log c, centred.",
-        ]
-        return make_summary([number_table(rows, headers, list(frame.index), title="Canonical form")], notes)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GenerativeModel:
-    """
-    A generative model whose posterior is a Dirichlet calibration map.
-
-    Attributes
-    ----------
-    alpha : DataFrame, shape (K, K)
-        Row j: parameters of the Dirichlet law of the predicted probabilities among cases of class j.
-    prior : Series, shape (K,)
-        Class frequencies.
-    """
-
-    alpha: pd.DataFrame
-    prior: pd.Series
 
 
 class DirichletCalibrationResults(FullMapResults, kind="DirichletCalibration"):

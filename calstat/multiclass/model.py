@@ -63,7 +63,9 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
         reference: Label | None = None,
     ) -> None:
         scores = data.scores
-        self._binary = np.ndim(scores) == 1 or np.shape(scores)[1] == 1
+        n_columns = 1 if np.ndim(scores) == 1 else np.shape(scores)[1]
+        # Two columns are two classes, unless one of them is called the event.
+        self._binary = n_columns == 1 or (n_columns == 2 and event is not None)
         if self._binary and form.kind != "TemperatureScaling":
             raise InputError(
                 f"{form.kind} needs one score per class, two or more columns; got one. For one score use "
@@ -72,7 +74,7 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
         self._data, self._form = data, form
         self._rtol = _COLLINEAR[_precision(scores)]
         if self._binary:
-            scores = scores.iloc[:, 0] if isinstance(scores, pd.DataFrame) else scores
+            scores = scores.iloc[:, 0] if isinstance(scores, pd.DataFrame) and n_columns == 1 else scores
             pair = check_binary(
                 data.y, scores, freq_weights=data.weights, event=event, scores=form.scores, integer_weights=True
             )
@@ -81,7 +83,10 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
             sample: Any = pair
         else:
             if event is not None:
-                raise InputError("`event` goes with one score; name the columns of a matrix with `classes`.")
+                raise InputError(
+                    f"`event` goes with one score, or two columns; `p` has {n_columns}. Name the columns of a matrix "
+                    "with `classes`."
+                )
             sample = check_multiclass(
                 data.y, scores, freq_weights=data.weights, classes=classes, scores=form.scores, integer_weights=True
             )

@@ -46,7 +46,9 @@ class TemperatureScaling(SoftmaxModel[TemperatureScalingResults]):
     eps : float, default 1e-15
         Probabilities are clipped to ``[eps, 1 - eps]`` first.
     event : label, optional
-        For one score: the label whose probability it is.
+        For one score: the label whose probability it is; needed where the outcome is text. Of two columns, the label
+        whose calibrated probability is wanted: its column is the one of that name, else the second. Two columns without
+        `event` are two classes, with the same temperature.
     classes : sequence of labels, optional
         Class of each column, where neither names nor labels tell.
     freq_weights : array_like of whole numbers, shape (n,), optional

@@ -135,13 +135,14 @@ class SoftmaxResults(LikelihoodResults):
         ----------
         new : array_like, DataFrame or dict of columns, optional
             Scores (n, K) on the scale of the fit, columns in the order of `classes`; of a table the columns of the
-            fit are taken by name. A map fitted to one binary score takes (n,), (n, 1) or (n, 2). Without it, the rows
-            of the fit.
+            fit are taken by name. The map of a binary outcome takes (n,) or (n, 1), the event's score, or (n, 2), the
+            event's in the second column or under its label. Without it, the rows of the fit.
 
         Returns
         -------
         ndarray, Series or DataFrame
-            In the shape and with the index of `new`; rows with a missing score stay NaN.
+            In the shape and with the index of `new`; rows with a missing score stay NaN. Two columns give two columns,
+            in the same order.
 
         Raises
         ------
@@ -167,9 +168,12 @@ class SoftmaxResults(LikelihoodResults):
         return super()._read_new(new, two_columns=two_columns)
 
     def _restore(self, given: NewScores, p: FloatArray) -> Any:
-        if self._description.binary and given.values.shape[1] == 1:
+        if not self._description.binary:
+            return given.restore(p, self.outcome, columns=self.classes)
+        if given.values.shape[1] == 1:
             return given.restore(p[:, 1], self.outcome)
-        return given.restore(p, self.outcome, columns=self.classes)
+        pair = p if given.event_column(self.classes[1]) == 1 else p[:, ::-1]
+        return given.restore(pair, self.outcome, columns=given.columns)
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
         features, _ = self._form.features(scores)
@@ -188,12 +192,13 @@ class SoftmaxResults(LikelihoodResults):
                 values = check_probabilities(values, "new")
             else:
                 values = check_score_matrix(values, "probability", "new")
-        if self._description.binary:
-            if values.shape[1] == 1:
-                return values[:, 0], present
-            logits = values[:, 1] - values[:, 0] if self._form.scores == "logit" else values[:, 1]
-            return logits, present
-        return values, present
+        if not self._description.binary:
+            return values, present
+        if values.shape[1] == 1:
+            return values[:, 0], present
+        column = given.event_column(self.classes[1])
+        own, other = values[:, column], values[:, 1 - column]
+        return own - other if self._form.scores == "logit" else own, present
 
     @property
     def fittedvalues(self) -> Any:
@@ -283,6 +288,8 @@ class SoftmaxResults(LikelihoodResults):
         null = null_directions(design, penalty, self._data(what).rtol)
         return design, p, information_at(design, penalty, p, null=null, separated=separated)
 
+    _profiled = ("nonrobust", "bayes")
+
     def _profile(self, alpha: float) -> FloatArray:
         if self._map.free_cov is None:
             raise NotDefinedError("profile limits need the covariance of the fit; refit with fit(cov=True).")
@@ -291,13 +298,13 @@ class SoftmaxResults(LikelihoodResults):
         limits = np.full((len(loadings), 2), np.nan)
         for i, (value, loading) in enumerate(zip(self._estimates.params, loadings, strict=True)):
             if np.isfinite(self._estimates.cov[i, i]):
-                changes = profile_limits(design, self._map.theta, loading, alpha, info)
+                changes = profile_limits(design, self._quadratic(), self._map.theta, loading, alpha, info)
                 limits[i] = value + np.array(changes)
         return limits
 
     def _loadings(self, design: Design) -> FloatArray:
         """Reported parameters as linear forms of the free ones (k, f)."""
-        norm = self._form.norm(self.n_classes, None)
+        norm = self._form.norm(self.n_classes, self._quadratic())
         return represent(design, norm, np.eye(design.n_free))[self._form.order(self.n_classes)]
 
     def test_identity(
@@ -444,8 +451,8 @@ class SoftmaxResults(LikelihoodResults):
     def _title(self) -> str:
         return f"{self.kind}: calibration map of {self.n_classes} classes"
 
-    def _information(self) -> list[tuple[str, str]]:
-        d = self._description
+    def _outcome_information(self) -> list[tuple[str, str]]:
+        """The outcome, its classes and the scores, as pairs of name and value."""
         scales = {"probability": "probabilities", "logit": "logits"}
         entries = [
             ("Outcome", self.outcome),
@@ -454,8 +461,12 @@ class SoftmaxResults(LikelihoodResults):
         ]
         if self._form.reference is not None:
             entries.append(("Reference class", str(self.classes[self._form.reference])))
-        if d.n_dropped:
-            entries.append(("Rows dropped (missing)", str(d.n_dropped)))
+        return entries
+
+    def _information(self) -> list[tuple[str, str]]:
+        entries = self._outcome_information()
+        if self._description.n_dropped:
+            entries.append(("Rows dropped (missing)", str(self._description.n_dropped)))
         if self._map.penalty is not None:
             entries.append(("Penalty", str(self._map.penalty)))
         # A map that was built from a generative model has no data, and so no fit statistics.
@@ -463,7 +474,8 @@ class SoftmaxResults(LikelihoodResults):
 
     def _coefficient_tables(self, alpha: float) -> list[Any]:
         table = rows_table(self.coefficient_table(alpha), alpha)
-        return [self._class_table(), table, *self._identity_tables()]
+        first = [] if self._description.binary else [self._class_table()]
+        return [*first, table, *self._identity_tables()]
 
     def _class_table(self) -> Any:
         """Which column holds which class, and how often each occurs."""
