@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any, ClassVar, Self, TypeVar
 import numpy as np
 
 from calstat._data import ModelData, NewScores, ScoreReader, read_formula, read_new
+from calstat._files import whole_file
 from calstat._results import format_count
 from calstat.exceptions import InputError, NotEstimableError
 
@@ -263,15 +263,8 @@ class CalibrationResults(ABC):
             Name of the file.
         """
         text = self.to_json()
-        target = Path(path)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".tmp")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            Path(temporary).replace(target)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with whole_file(path) as file:
+            file.write_text(text, encoding="utf-8")
 
 
 M = TypeVar("M", bound=CalibrationModel)

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import calstat as cs
 from calstat._cli.files import FileError, numeric_column, read_table, written_whole
 
 TABLE = pd.DataFrame({"y": [0, 1, 1], "p": [0.1, 0.8, 0.6], "site": ["é", "😀", 'a "b"']})
@@ -133,7 +134,7 @@ def test_written_whole_leaves_the_old_file_when_the_block_fails(tmp_path: Path) 
     assert os.listdir(tmp_path) == ["out.csv"]
 
 
-def test_written_whole_replaces_keeps_links_and_gives_ordinary_permissions(tmp_path: Path) -> None:
+def test_written_whole_replaces_and_keeps_links(tmp_path: Path) -> None:
     target, link = tmp_path / "real.csv", tmp_path / "link.csv"
     target.write_text("old")
     link.symlink_to(target)
@@ -141,9 +142,26 @@ def test_written_whole_replaces_keeps_links_and_gives_ordinary_permissions(tmp_p
         path.write_text("new")
     assert link.is_symlink()
     assert target.read_text() == "new"
-    plain = tmp_path / "plain"
-    plain.write_text("")
-    assert stat.S_IMODE(target.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+
+
+def test_permissions_are_those_that_open_gives(tmp_path: Path) -> None:
+    fitted = cs.LogisticCalibration([0, 1, 0, 1, 1, 0], [0.1, 0.3, 0.4, 0.6, 0.8, 0.7]).fit()
+    for umask, mode in ((0o022, 0o644), (0o027, 0o640), (0o077, 0o600)):
+        before = os.umask(umask)
+        try:
+            with written_whole(tmp_path / f"table{mode}") as path:
+                path.write_text("new")
+            fitted.save(tmp_path / f"map{mode}")
+        finally:
+            os.umask(before)
+        for name in ("table", "map"):
+            assert stat.S_IMODE((tmp_path / f"{name}{mode}").stat().st_mode) == mode
+    shared = tmp_path / "shared"
+    shared.write_text("old")
+    shared.chmod(0o664)
+    fitted.save(shared)
+    assert stat.S_IMODE(shared.stat().st_mode) == 0o664
+    assert cs.load(shared).predict(0.3) == fitted.predict(0.3)
 
 
 def test_written_whole_writes_to_a_device_in_place() -> None:

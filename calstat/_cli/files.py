@@ -6,7 +6,6 @@ import difflib
 import gzip
 import io
 import sys
-import tempfile
 import warnings
 import zlib
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,8 @@ from typing import BinaryIO, cast
 
 import numpy as np
 import pandas as pd
+
+from calstat._files import whole_file
 
 _HEAD = 1 << 16  # bytes looked at to tell text from binary data
 _SHOWN = 12  # column names listed in a message
@@ -160,21 +161,14 @@ def _reason(error: BaseException) -> str:
 @contextmanager
 def written_whole(name: str | Path) -> Iterator[Path]:
     """
-    A path to write to, moved to `name` when the block ends well and removed when it does not.
+    `whole_file`, with `FileError` for a place that cannot be written to.
 
-    Devices and pipes are written directly. A folder that does not exist, or may not be written to, raises
-    `FileError`.
+    A folder that does not exist, or may not be written to, is such a place.
     """
-    target = Path(name).resolve()
-    if target.is_dir():
+    if Path(name).is_dir():
         raise FileError(f"{name} is a folder; a file name is needed.")
     try:
-        if target.exists() and not target.is_file():
-            yield target
-            return
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".calstat-") as folder:
-            temporary = Path(folder) / target.name
-            yield temporary
-            temporary.replace(target)
+        with whole_file(name) as path:
+            yield path
     except OSError as error:
         raise FileError(f"{name} cannot be written: {_reason(error)}.") from error
