@@ -10,6 +10,7 @@ import pytest
 from scipy.special import log_softmax
 
 import calstat as cs
+from calstat._arrays.softmax import FullDesign, penalty_value
 
 LEAVES = json.loads((Path(__file__).parent / "reference" / "multiclass" / "tree_leaves.json").read_text())
 Y, P = np.array(LEAVES["y"]), np.array(LEAVES["leaves"])[LEAVES["leaf"]]
@@ -54,3 +55,9 @@ def test_the_cure_for_separation_knows_of_the_penalty() -> None:
         cs.DirichletCalibration([0, 1, 2] * 5, p).fit(cov=False)
     with pytest.warns(cs.exceptions.SeparationWarning, match="as ODIR leaves the diagonal"):
         cs.DirichletCalibration([0, 1, 2] * 5, p, penalty=cs.ODIR(0.1)).fit(cov=False)
+
+
+def test_a_penalty_that_overflows_does_so_in_silence() -> None:
+    design = FullDesign(features=np.ones((4, 2)), codes=np.array([0, 1]), weights=None, n_classes=3)
+    far = np.eye(3, 4, k=1) * 1e200
+    assert not np.isfinite(penalty_value(design, cs.ODIR(0.1).quadratic(3), far))  # and no warning

@@ -370,7 +370,9 @@ def penalty_value(design: Design, penalty: QuadraticPenalty | None, theta: Float
     if penalty is None:
         return 0.0
     deviation = theta - penalty.center
-    return float((penalty.weights * (deviation - _shift(design, penalty, deviation)) ** 2).sum())
+    # Far steps on badly scaled scores overflow: the line search takes back what is not finite.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return float((penalty.weights * (deviation - _shift(design, penalty, deviation)) ** 2).sum())
 
 
 def penalty_gradient(design: Design, penalty: QuadraticPenalty | None, theta: FloatArray) -> FloatArray:
