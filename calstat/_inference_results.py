@@ -16,7 +16,7 @@ from calstat._results import CalibrationTest, format_number, info_table, make_su
 from calstat._typing import FloatArray
 from calstat.exceptions import NotDefinedError
 
-Interval: TypeAlias = Literal["inversion", "percentile", "basic", "normal", "bca"]
+Interval: TypeAlias = Literal["inversion", "ustatistic", "percentile", "basic", "normal", "bca"]
 
 # Draws at each step of an inversion: the tail of 2.5% is then known to 0.35%.
 INVERSION_DRAWS = 2000
@@ -105,8 +105,9 @@ class BootstrapResult:
         ----------
         alpha : float, default 0.05
             One minus the confidence level.
-        method : {"inversion", "percentile", "basic", "normal", "bca"}, optional
-            By default the method of the result, `ci_method`. "inversion" is for binned errors.
+        method : {"inversion", "ustatistic", "percentile", "basic", "normal", "bca"}, optional
+            By default the method of the result, `ci_method`. "inversion" is for binned errors,
+            "ustatistic" for those of norm 2 of an event or of the top label.
 
         Returns
         -------
@@ -119,13 +120,15 @@ class BootstrapResult:
             For a method that this metric does not have.
         """
         alpha = check_alpha(alpha)
-        check_choice("method", method, (None, "inversion", "percentile", "basic", "normal", "bca"))
+        check_choice("method", method, (None, "inversion", "ustatistic", "percentile", "basic", "normal", "bca"))
         chosen = method or self.ci_method
         draws = self._finite
         if chosen is None or np.isnan(self.estimate) or draws.size < 2:
             return float("nan"), float("nan")
         if chosen == "inversion":
             return self._inverted(alpha)
+        if chosen == "ustatistic":
+            return self._around_the_debiased(alpha)
         if chosen == "percentile":
             return resampling.percentile_limits(draws, alpha)
         if chosen == "basic":
@@ -148,6 +151,15 @@ class BootstrapResult:
         uniform = resampling.uniform_draws(self.binned, INVERSION_DRAWS, np.random.default_rng(self.seed))
         interval = resampling.invert_binned_error(self.binned, uniform, alpha)
         return interval.low**self.power, interval.high**self.power
+
+    def _around_the_debiased(self, alpha: float) -> tuple[float, float]:
+        if self.binned is None or self.binned.norm != 2 or self.binned.correlation is not None:
+            raise NotDefinedError(
+                "method='ustatistic' is for binned errors of norm 2, of an event or of the top label, with independent "
+                f"rows on fixed edges; {self.metric} is none here."
+            )
+        low, high = resampling.ustatistic_limits(self.binned, alpha)
+        return low ** (self.power / 2), high ** (self.power / 2)
 
     def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """

@@ -37,6 +37,13 @@ def agree(a, b):
     return stats.ks_2samp(np.round(a, 9), np.round(b, 9)).pvalue > 1e-3
 
 
+def rms_gap(p, rate):
+    """Root mean square gap of the rates behind a population, in ten bins."""
+    b = np.minimum((p * 10).astype(int), 9)
+    rows, gap = np.bincount(b, minlength=10), np.bincount(b, rate - p, 10)
+    return float(np.sqrt(np.sum(gap**2 / np.maximum(rows, 1)) / p.size))
+
+
 def naive(metric, y, p, seed, n_resamples=600, **options):
     rng = np.random.default_rng(seed)
     rows = rng.integers(0, y.size, (n_resamples, y.size))
@@ -158,6 +165,38 @@ def test_squared_error_is_the_square_all_through():
     assert debiased.estimate == cs.squared_ece(y, p, debias="u")
 
 
+def test_ustatistic_interval_is_around_the_unbiased_estimate():
+    y, p = binary(6, 2000)
+    result = cs.bootstrap(cs.squared_ece, y, p, ci_method="ustatistic", n_resamples=50, rng=1)
+    low, high = result.conf_int()
+    assert low > 0
+    assert (low + high) / 2 == pytest.approx(cs.squared_ece(y, p, debias="u"), rel=1e-9)
+    root = cs.bootstrap(cs.ece, y, p, norm=2, n_resamples=50, rng=1)
+    assert root.conf_int(method="ustatistic") == pytest.approx((low**0.5, high**0.5))
+    w = np.arange(2000) % 3
+    weighted = cs.bootstrap(cs.ece, y, p, norm=2, freq_weights=w, n_resamples=50, rng=1)
+    repeated = cs.bootstrap(cs.ece, np.repeat(y, w), np.repeat(p, w), norm=2, n_resamples=50, rng=1)
+    assert weighted.conf_int(method="ustatistic") == pytest.approx(repeated.conf_int(method="ustatistic"))
+    for other in (cs.bootstrap(cs.ece, y, p, n_resamples=50), cs.bootstrap(cs.brier_score, y, p, n_resamples=50)):
+        with pytest.raises(NotDefinedError, match="norm 2"):
+            other.conf_int(method="ustatistic")
+
+
+@pytest.mark.parametrize(("power", "scale"), [(1.0, 1.0), (1.0, 0.05), (1.4, 1.0)])
+def test_ustatistic_interval_covers(power, scale):
+    rng = np.random.default_rng(17)
+    p = rng.random(1_000_000) * scale
+    truth = rms_gap(p, p**power)
+    held = 0
+    for _ in range(400):
+        rows = rng.integers(0, p.size, 300)
+        y = (rng.random(300) < p[rows] ** power).astype(int)
+        low, high = cs.bootstrap(cs.ece, y, p[rows], norm=2, n_resamples=2, rng=1).conf_int(method="ustatistic")
+        held += low <= truth + 1e-9 and truth <= high + 1e-9
+    # four standard errors below 95%
+    assert held / 400 > 0.95 - 4 * np.sqrt(0.95 * 0.05 / 400)
+
+
 def test_errors_without_a_known_interval_say_so():
     y, p = binary(7)
     for name in ("mmce", "ici"):
@@ -217,6 +256,7 @@ def test_bootstrap_of_a_callable():
         ({"metric": lambda *arrays: arrays[0]}, "one number"),
         ({"ci_method": "studentized"}, "ci_method"),
         ({"metric": cs.brier_score, "ci_method": "inversion"}, "inversion"),
+        ({"ci_method": "ustatistic"}, "norm 2"),
         ({"n_resamples": 1}, "n_resamples"),
         ({"freq_weights": np.full(100, 0.5)}, "whole numbers"),
         ({"groups": np.arange(3)}, "groups"),

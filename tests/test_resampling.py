@@ -234,12 +234,25 @@ def test_binomial_quantiles_are_scipys(n, rate):
 def sample(events, count, mean_p, **options):
     size = len(count)
     defaults = {"correlation": None, "group": np.zeros(size, dtype=int), "norm": 1, "combine": "mean"}
+    n, p, k = np.array(count, dtype=float), np.array(mean_p), np.array(events, dtype=float)
     return resampling.BinnedSample(
-        count=np.array(count, dtype=float),
-        mean_p=np.array(mean_p),
-        events=np.array(events, dtype=float),
+        count=n,
+        mean_p=p,
+        events=k,
+        square=k * (1 - 2 * p) + n * p**2,
+        variance=n * p * (1 - p),
         **{**defaults, **options},
     )
+
+
+def test_ustatistic_limits_of_one_bin_by_hand():
+    # 70 of 100 at p = 0.5: the mean of e_i e_j over pairs is (20^2 - 25) / (100 * 99); rows 2 g e - g^2 have variance
+    # 4 g^2 (s^2 - g^2), s^2 = 1/4, g = 0.2, and the pairs add 2 v^2 / (100 * 99), v = 1/4 as under calibration.
+    low, high = resampling.ustatistic_limits(sample([70], [100], [0.5]), 0.05)
+    assert (low + high) / 2 == pytest.approx(375 / 9900, rel=1e-12)
+    variance = 4 * 0.04 * (0.25 - 0.04) / 100 + 2 * 0.0625 / 9900
+    assert high - low == pytest.approx(2 * stats.norm.isf(0.025) * np.sqrt(variance), rel=1e-12)
+    assert np.isnan(resampling.ustatistic_limits(sample([1, 0], [1, 1], [0.5, 0.2]), 0.05)).all()
 
 
 def test_inversion_of_one_bin_is_the_binomial_test():

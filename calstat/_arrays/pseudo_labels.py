@@ -78,12 +78,12 @@ def monte_carlo(
     mean = float(draws.mean())
     if np.isnan(observed):
         return MonteCarlo(pvalue=np.nan, error=np.nan, mean=mean)
-    above = np.count_nonzero(at_least(observed, draws))
+    above = int(np.count_nonzero(at_least(observed, draws)))
     if above == stop_after:
-        p = above / size
-        return MonteCarlo(pvalue=p, error=float(p * np.sqrt((1 - p) / above)), mean=mean)
+        share = above / size
+        return MonteCarlo(pvalue=share, error=float(share * np.sqrt((1 - share) / above)), mean=mean)
     upper = (above + 1) / (size + 1)
-    p = float(upper)
+    p = upper
     if two_sided:
         lower = (np.count_nonzero(at_least(-observed, -draws)) + 1) / (size + 1)
         p = min(1.0, 2 * min(upper, lower))

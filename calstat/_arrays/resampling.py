@@ -33,6 +33,10 @@ class BinnedSample:
         Mean probability of each cell.
     events : ndarray of shape (C,)
         Events in each cell.
+    square : ndarray of shape (C,)
+        Sum of squared residuals, outcome less probability, of each cell.
+    variance : ndarray of shape (C,)
+        Sum of p (1 - p) of each cell.
     correlation : ndarray of shape (C, C) or None
         Correlation of the event counts; None for independent cells.
     group : ndarray of shape (C,)
@@ -46,6 +50,8 @@ class BinnedSample:
     count: FloatArray
     mean_p: FloatArray
     events: FloatArray
+    square: FloatArray
+    variance: FloatArray
     correlation: FloatArray | None
     group: IntArray
     norm: Norm
@@ -259,6 +265,29 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
     high = limit(bottom, top, lambda t: tails(t)[1] > alpha / 2)
     error = [float(sample_error(sample, n * moved(t))) for t in (low, high)]
     return InvertedInterval(low=min(error), high=max(error), empty=False)
+
+
+def ustatistic_limits(sample: BinnedSample, alpha: float) -> tuple[float, float]:
+    """Normal limits of the squared error (norm 2) around its unbiased estimate, a U-statistic over pairs in a cell.
+
+    The variance has two parts: that of the means of rows, which vanishes under calibration, and that of the pairs,
+    which remains. Residuals of a cell are not taken to vary less than under calibration: a cell without events
+    would not seem to vary. Cells of one row hold no pair and are left out of the estimate; NaN if all are such.
+    """
+    pairs = sample.count > 1
+    if not pairs.any():
+        return np.nan, np.nan
+    n, square, variance = sample.count[pairs], sample.square[pairs], sample.variance[pairs]
+    total = sample.count.sum()
+    difference = (sample.events - sample.count * sample.mean_p)[pairs]
+    gap = difference / n
+    estimate = float(((difference**2 - square) / (n - 1)).sum() / total)
+    # A row of a cell adds 2 g e - g^2 to the mean whose variance is the first part.
+    rows = (4 * gap**2 * square - 3 * n * gap**4).sum() / total - ((n * gap**2).sum() / total) ** 2
+    spread = np.maximum((square - n * gap**2) / (n - 1), variance / n)
+    se = np.sqrt(max(rows, 0.0) / total + 2 * (spread**2 * n / (n - 1)).sum() / total**2)
+    half = float(stats.norm.isf(alpha / 2) * se)
+    return max(estimate - half, 0.0), max(estimate + half, 0.0)
 
 
 def _largest_gap_limits(sample: BinnedSample, alpha: float) -> InvertedInterval:

@@ -185,6 +185,8 @@ def binned_sample(c: Cells, weights: FloatArray | None) -> resampling.BinnedSamp
         count=count[used],
         mean_p=(sums(c.score)[used] / count[used]).clip(0, 1),
         events=sums(c.outcome)[used],
+        square=sums((c.outcome - c.score) ** 2)[used],
+        variance=sums(c.score * (1 - c.score))[used],
         correlation=_correlation(c, w)[np.ix_(used, used)] if c.index.shape[1] > 1 else None,
         group=c.group[used],
         norm=c.norm,

@@ -59,10 +59,11 @@ def bootstrap(
         Probabilities, as `metric` takes them.
     n_resamples : int, default 999
         Number of resamples.
-    ci_method : {"inversion", "percentile", "basic", "normal", "bca"}, optional
-        The interval that `conf_int` gives. The default is "inversion" for binned errors and "bca" for scores and
-        callables; for errors bounded by 0 without a method that is known to cover near 0 (MMCE, smooth ECE, ICI, E50,
-        E90, Emax), and for binned errors of clusters, it is none: the limits are NaN.
+    ci_method : {"inversion", "ustatistic", "percentile", "basic", "normal", "bca"}, optional
+        The interval that `conf_int` gives; "ustatistic" is for norm 2, of an event or of the top label. The default
+        is "inversion" for binned errors and "bca" for scores and callables; for errors bounded by 0 without a method
+        that is known to cover near 0 (MMCE, smooth ECE, ICI, E50, E90, Emax), and for binned errors of clusters, it
+        is none: the limits are NaN.
     groups : array_like of shape (n,), optional
         Clusters, of which whole ones are drawn.
     rebin : bool, default False
@@ -109,6 +110,10 @@ def bootstrap(
     For the largest gap the limits are those of all bins at once: Clopper-Pearson intervals with Sidak's correction.
     They are wide where a bin holds few rows, and say nothing about bins that hold none.
 
+    For norm 2 "ustatistic" gives normal limits around the unbiased estimate of the squared error (``debias="u"`` of
+    `squared_ece`), whose variance allows for calibration too. It covers as well as the inversion, with limits up to
+    half as far apart again for rare events, and needs no draws.
+
     Above 2000 rows, the draws for an event or the top label use that rows of one bin and outcome are alike: their
     number is multinomial, the sum of their probabilities normal with the exact mean and variance.
 
@@ -116,6 +121,8 @@ def bootstrap(
     ----------
     Efron, B. (1987). Better bootstrap confidence intervals. JASA 82. https://doi.org/10.1080/01621459.1987.10478410
     Kumar, A., Liang, P., Ma, T. (2019). Verified uncertainty calibration. NeurIPS. https://arxiv.org/abs/1909.10155
+    Sun, Y., Chaudhari, P., Barnett, I. J., Dobriban, E. (2024). A confidence interval for the l2 expected calibration
+    error. https://arxiv.org/abs/2408.08998
 
     Examples
     --------
@@ -132,7 +139,7 @@ def bootstrap(
     """
     function = _plans.resolve(metric)
     n_resamples = check_count("n_resamples", n_resamples, 2)
-    check_choice("ci_method", ci_method, (None, "inversion", "percentile", "basic", "normal", "bca"))
+    check_choice("ci_method", ci_method, (None, "inversion", "ustatistic", "percentile", "basic", "normal", "bca"))
     sample = _plans.read(function, y, p, metric_options, freq_weights=freq_weights, event=event, classes=classes)
     codes = None if groups is None else check_groups(groups, sample.y.size)
     generator = check_rng(rng)
@@ -156,8 +163,10 @@ def bootstrap(
     power = 2.0 if function is squared_ece else 1.0
     invertible = cells is not None and codes is None
     method, notes = _default_method(function, sample, ci_method, invertible=invertible, rebin=rebin)
-    if ci_method == "inversion" and not invertible:
-        raise InputError("ci_method='inversion' is for binned errors of independent rows, without `rebin`.")
+    if ci_method in {"inversion", "ustatistic"} and not invertible:
+        raise InputError(f"ci_method={ci_method!r} is for binned errors of independent rows, without `rebin`.")
+    if ci_method == "ustatistic" and cells is not None and (cells.norm != 2 or cells.index.shape[1] > 1):
+        raise InputError("ci_method='ustatistic' is for errors of norm 2, of an event or of the top label.")
     if lost:
         notes.append(f"{lost} of {n_resamples} resamples hold one outcome only")
     return BootstrapResult(

@@ -285,7 +285,8 @@ def _binned_law(
         for block in pseudo_labels.cell_counts(sample.p, c.index, c.size, n_resamples, rng, max_bytes):
             by_block.append(errors(block - expected))
             advance(len(block))
-            above += np.count_nonzero(pseudo_labels.at_least(overall, resampling.combined(by_block[-1], c.combine)))
+            together = resampling.combined(by_block[-1], c.combine)
+            above += int(np.count_nonzero(pseudo_labels.at_least(overall, together)))
             if stop_after is not None and above >= stop_after:
                 break
         draws = np.concatenate(by_block)

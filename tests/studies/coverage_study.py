@@ -110,6 +110,7 @@ def _recalibration_truth(p, q, columns):
 INTERVALS = {
     "ece": Interval(_boot(cs.ece), _binned_truth(1)),
     "ece(norm=2)": Interval(_boot(cs.ece, norm=2), _binned_truth(2)),
+    "ece(norm=2), ustatistic": Interval(_boot(cs.ece, norm=2, method="ustatistic"), _binned_truth(2)),
     "ace": Interval(_boot(cs.ace), _binned_truth("mean")),
     "ece, percentile (as peers print)": Interval(_boot(cs.ece, method="percentile"), _binned_truth(1)),
     "brier_score": Interval(_boot(cs.brier_score), _brier_truth),
