@@ -302,3 +302,10 @@ def test_errors_combine_over_classes():
     for combine, wanted in [("mean", 0.3), ("sum", 0.6), ("max", 0.3)]:
         s = sample([5, 5, 5], [4, 6, 10], [0.5] * 3, combine=combine, **options)
         assert resampling.sample_error(s, difference) == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("rate", [5e-324, 1e-310, 1e-200])
+def test_departures_of_denormal_chance_are_drawn_without_overflow(rate: float) -> None:
+    P = np.array([[1.0, rate, 0.0]] * 3)
+    parts = list(pseudo_labels.departures(P, 100, np.random.default_rng(0)))
+    assert sum(part.row.size for part in parts) == 0

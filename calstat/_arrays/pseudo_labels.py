@@ -221,6 +221,8 @@ def _walk(
 
 def _bernoulli_places(cells: int, rate: float, rng: np.random.Generator) -> IntArray:
     """Places of the successes among `cells` independent trials, by geometric steps."""
+    if cells * rate < 1e-30:
+        return np.empty(0, dtype=np.int64)  # none in any run; the step of a denormal rate would overflow
     step = -1.0 / np.log1p(-rate)
     found: list[IntArray] = []
     last = -1
