@@ -28,9 +28,9 @@ li { margin: 0.3rem 0; }
 figure { margin: 0.6rem 0; }
 img { display: block; width: 100%; max-width: 34rem; height: auto; }
 .scroll { overflow-x: auto; }
-table { border-collapse: collapse; font-size: clamp(0.66rem, 2.7vw, 0.84rem); font-variant-numeric: tabular-nums;
+table { border-collapse: collapse; font-size: clamp(0.66rem, 2.4vw, 0.84rem); font-variant-numeric: tabular-nums;
   margin: 0.3rem 0; }
-th, td { padding: 0.22em 0.5em; text-align: right; white-space: nowrap; vertical-align: top;
+th, td { padding: 0.22em 0.42em; text-align: right; white-space: nowrap; vertical-align: top;
   border-bottom: 1px solid var(--line); }
 th { font-weight: 600; }
 thead th { border-bottom: 2px solid var(--soft); vertical-align: bottom; }
@@ -39,7 +39,7 @@ tbody th { font-weight: 500; }
 tbody tr:nth-child(even) { background: var(--tint); }
 small { display: block; white-space: normal; font-weight: 400; font-size: 0.92em; color: var(--soft); }
 td.text { white-space: normal; overflow-wrap: break-word; min-width: 7em; }
-@media (max-width: 30rem) {
+@media (max-width: 40rem) {
   th, td { padding: 0.2em 0.3em; }
   th:first-child { padding-left: 0; white-space: normal; }
 }

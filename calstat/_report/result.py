@@ -255,7 +255,8 @@ class CalibrationReport:
         if self.classes is None or self.class_panels is None:
             return ""
         png, width = _png(self.class_panels.draw())
-        picture = html.picture_html("By class", png, alt=self.class_panels.title, caption=_CAPTION, width=width)
+        wide = 1.25 * width  # the text of small panels is small
+        picture = html.picture_html("By class", png, alt=self.class_panels.title, caption=_CAPTION, width=wide)
         return html.table_html(class_table(self.classes)) + picture
 
     def _groups_html(self) -> str:
