@@ -12,6 +12,7 @@ import statsmodels.api as sm
 from scipy import stats
 
 import calstat as cs
+from calstat._arrays.binning import bin_table, equal_width_edges
 from calstat.exceptions import InputError
 
 REFERENCE = json.loads((Path(__file__).parent / "reference" / "inference" / "binary.json").read_text())
@@ -199,3 +200,62 @@ def test_comparison_of_matrices():
     y = rng.integers(0, 3, 100)
     test = cs.compare_forecasts(y, P, Q, score="log")
     assert test.details["difference"] == pytest.approx(cs.log_loss(y, P) - cs.log_loss(y, Q))
+
+
+def forecasts(kind, n, rng):
+    """True rates and two forecasts of them."""
+    q = rng.beta(0.5, 24.5, n) if kind == "rare" else rng.random(n)
+    second = {"calibrated": (q > 0.5) / 2 + 0.25, "rare": np.clip(1.5 * q, 0, 1), "off": q**1.4}[kind]
+    return q, q, second
+
+
+@pytest.mark.parametrize("kind", ["calibrated", "rare", "off"])
+def test_difference_in_squared_errors_covers(kind):
+    rng = np.random.default_rng(23)
+    q, *pair = forecasts(kind, 1_000_000, rng)
+    # rates in the place of labels: the error of the population
+    truth = np.subtract(*(bin_table(q, p, equal_width_edges(10)).error(2) ** 2 for p in pair))
+    held, runs = 0, 400
+    for _ in range(runs):
+        q, p1, p2 = forecasts(kind, 300, rng)
+        details = cs.compare_forecasts((rng.random(300) < q).astype(int), p1, p2, score="squared_ece").details
+        held += details["ci_low"] - 1e-6 <= truth <= details["ci_high"] + 1e-6
+    # four standard errors below 95%
+    assert held / runs > 0.95 - 4 * np.sqrt(0.95 * 0.05 / runs)
+
+
+def test_difference_in_squared_errors_is_that_of_the_metric():
+    rng = np.random.default_rng(3)
+    q, p1, p2 = forecasts("off", 400, rng)
+    y, w = (rng.random(400) < q).astype(int), rng.integers(0, 4, 400)
+    test = cs.compare_forecasts(y, p1, p2, score="squared_ece", bins=7)
+    assert test.details["score1"] == pytest.approx(cs.squared_ece(y, p1, bins=7, debias="u"), rel=1e-10)
+    assert test.details["score2"] == pytest.approx(cs.squared_ece(y, p2, bins=7, debias="u"), rel=1e-10)
+    assert test.details["difference"] == test.details["score1"] - test.details["score2"]
+    turned = cs.compare_forecasts(y, p2, p1, score="squared_ece", bins=7)
+    assert turned.statistic == pytest.approx(-test.statistic)
+    weighted = cs.compare_forecasts(y, p1, p2, score="squared_ece", freq_weights=w)
+    repeated = cs.compare_forecasts(*(np.repeat(v, w) for v in (y, p1, p2)), score="squared_ece")
+    assert tuple(weighted) == pytest.approx(tuple(repeated), rel=1e-9)
+    # a forecast beside itself: only the pairs vary, and the difference is 0
+    assert cs.compare_forecasts(y, p1, p1, score="squared_ece").details["difference"] == 0
+    with pytest.raises(InputError, match="groups"):
+        cs.compare_forecasts(y, p1, p2, score="squared_ece", groups=np.arange(400) // 4)
+
+
+def test_standard_error_of_the_difference_is_that_of_draws():
+    rng = np.random.default_rng(4)
+    q, p1, p2 = forecasts("off", 2000, rng)
+    tests = [cs.compare_forecasts((rng.random(2000) < q).astype(int), p1, p2, score="squared_ece") for _ in range(400)]
+    drawn = np.std([t.details["difference"] for t in tests])
+    # labels vary here, rows do not, whose part is small; 400 draws give a standard deviation to 3.5%
+    assert np.mean([t.details["se"] for t in tests]) == pytest.approx(drawn, rel=0.18)
+
+
+def test_squared_errors_of_top_labels_are_compared():
+    rng = np.random.default_rng(5)
+    P = rng.dirichlet(np.ones(4), 300)
+    y = rng.integers(0, 4, 300)
+    Q = rng.dirichlet(np.ones(4), 300)
+    test = cs.compare_forecasts(y, P, Q, score="squared_ece")
+    assert test.details["score2"] == pytest.approx(cs.squared_ece(y, Q, type="confidence", debias="u"), rel=1e-10)

@@ -52,6 +52,34 @@ class Concordance:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PairedErrors:
+    """Squared binned calibration errors of two forecasts of the same rows.
+
+    Attributes
+    ----------
+    first, second : float
+        Unbiased estimates; they may be negative.
+    se : float
+        Standard error of their difference.
+    """
+
+    first: float
+    second: float
+    se: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BinnedError:
+    """One of the two: its estimate, row parts and centred residuals (n,), variance of the pairs, pair weights (B,)."""
+
+    estimate: float
+    rows: FloatArray
+    centred: FloatArray
+    pairs: float
+    weight: FloatArray
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreTest:
     """A score statistic at the null.
 
@@ -95,6 +123,47 @@ def spiegelhalter(y: FloatArray, p: FloatArray, weights: FloatArray | None = Non
         brier=float(w @ (y - p) ** 2 / total),
         expected=float(w @ variance / total),
         std=float(np.sqrt(spread) / total),
+    )
+
+
+def paired_squared_errors(
+    outcome: tuple[FloatArray, FloatArray],
+    p: tuple[FloatArray, FloatArray],
+    index: tuple[IntArray, IntArray],
+    weights: FloatArray | None = None,
+) -> PairedErrors:
+    """Estimate the squared binned errors of two forecasts without bias, and the standard error of their difference.
+
+    `outcome`, `p` and the bin `index` are pairs of (n,). Each estimate is a mean of e_i e_j over pairs of rows of a
+    bin. The variance is that of the row parts 2 g e - g^2 (g the gap of the bin), which vanishes when both are
+    calibrated, and that of the pairs, which remains, less what pairs of rows that share both bins have in common.
+    """
+    w = counts(p[0].size, weights)
+    total = float(w.sum())
+    one, two = (_binned_error(y, q, b, w) for y, q, b in zip(outcome, p, index, strict=True))
+    joint, cell = np.unique(index[0] * two.weight.size + index[1], return_inverse=True)
+    shared = np.bincount(cell, weights=w * one.centred * two.centred)
+    common = shared**2 @ (one.weight[joint // two.weight.size] * two.weight[joint % two.weight.size])
+    difference = one.rows - two.rows
+    rows = float(w @ (difference - w @ difference / total) ** 2) / total**2
+    pairs = 2 * max(one.pairs + two.pairs - 2 * float(common), 0.0) / total**2
+    return PairedErrors(first=one.estimate, second=two.estimate, se=float(np.sqrt(rows + pairs)))
+
+
+def _binned_error(y: FloatArray, p: FloatArray, b: IntArray, w: FloatArray) -> _BinnedError:
+    e = y - p
+    m, difference, square, variance = (np.bincount(b, weights=v) for v in (w, w * e, w * e**2, w * p * (1 - p)))
+    # A bin of one row holds no pair.
+    weight = np.where(m > 1, 1 / np.maximum(m - 1, 1), 0.0)
+    gap = difference / np.maximum(m, 1)
+    # Residuals are not taken to vary less than under calibration: a bin without events would not seem to vary.
+    spread = np.maximum((square - m * gap**2) * m * weight, variance)
+    return _BinnedError(
+        estimate=float((difference**2 - square) @ weight / w.sum()),
+        rows=2 * gap[b] * e - gap[b] ** 2,
+        centred=e - gap[b],
+        pairs=float((spread * weight) ** 2 @ (1 - 1 / np.maximum(m, 1))),
+        weight=weight,
     )
 
 
