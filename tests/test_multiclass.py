@@ -359,7 +359,7 @@ def test_forms_of_the_dirichlet_map(frame: pd.DataFrame) -> None:
     np.testing.assert_allclose(form.c, res.predict(np.full((1, 3), 1 / 3))[0], atol=1e-12)
     assert (form.A_lower <= form.A).all(axis=None)
     assert (form.A_upper >= form.A).all(axis=None)
-    assert len(form.to_frame()) == 12
+    assert len(form.to_frame()) == 15
     assert "Canonical form" in str(form.summary())
     model = res.generative()
     again = cs.DirichletCalibration.from_generative(model.alpha, model.prior, classes=SPECIES)
@@ -415,6 +415,30 @@ def test_the_test_of_a_chosen_penalty_redoes_the_choice(frame: pd.DataFrame) -> 
     barred = cs.DirichletCalibration.from_formula(FORMULA, frame).fit_cv([cs.L2(0.1)], progress=False)
     with pytest.raises(NotDefinedError, match="away from the identity"):
         barred.test_identity()
+
+
+def test_the_canonical_form_prints_what_can_be_read() -> None:
+    rng = np.random.default_rng(8)
+    p = rng.dirichlet(np.full(7, 0.8), size=3000)
+    y = (p.cumsum(axis=1)[:, :-1] < rng.random((3000, 1))).sum(axis=1)
+    form = cs.DirichletCalibration(y, p).fit().canonical()
+    text, table = str(form), form.to_frame()
+    assert "Largest entries of A off the diagonal (15 of 42)" in text
+    assert "nan" not in text
+    assert len(table) == 49 + 7 + 7
+    # The standard errors belong to log c, and its limits to them; c has limits of its own.
+    assert table.loc[[f"c[{k}]" for k in range(7)], "se"].isna().all()
+    log_c = table.loc[[f"log c[{k}]" for k in range(7)]]
+    np.testing.assert_allclose(log_c["upper"] - log_c["coef"], 1.959963984540054 * form.log_c_se, rtol=1e-12)
+    np.testing.assert_allclose(log_c["coef"], np.log(form.c) - np.log(form.c).mean(), atol=1e-12)
+
+
+def test_a_summary_without_a_covariance_says_how_to_get_one(frame: pd.DataFrame) -> None:
+    model = cs.DirichletCalibration.from_formula(FORMULA, frame, penalty=cs.L2(0.1))
+    text = " ".join(str(model.fit(cov=False).summary()).split())
+    assert "there are no standard errors, AIC or BIC: refit with fit(cov=True)." in text
+    assert "equivalent form that the penalty likes best" in " ".join(str(model.fit().summary()).split())
+    assert "GB" not in text
 
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"

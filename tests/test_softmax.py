@@ -20,6 +20,7 @@ from calstat._arrays.softmax import (
     represent,
     representative,
     row_scores,
+    vector_product,
 )
 from calstat._arrays.softmax_inference import (
     canonical_form,
@@ -95,6 +96,10 @@ def test_loss_gradient_and_hessian_agree_with_finite_differences(which: int, wei
         np.testing.assert_allclose(hessian[j], (up - down) / 2e-5, atol=1e-9)
         product = design.pull(hessian_product(design, None, at.probabilities, design.push(h * 1e5)))
         np.testing.assert_allclose(product, hessian[j], atol=1e-14)
+        if isinstance(design, VectorDesign):
+            means = design.weighted_blocks(at.probabilities)
+            product = design.pull(vector_product(design, at.probabilities, means, design.push(h * 1e5)))
+            np.testing.assert_allclose(product, hessian[j], atol=1e-14)
 
 
 def test_chunks_do_not_change_sums(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,8 @@ _SEPARATED = 1e-10
 _NOT_ESTIMABLE = 1e-6
 # A profile limit has settled when the last step, in standard errors squared, is this small.
 _PROFILE_TOLERANCE, _PROFILE_STEPS = 1e-12, 60
+# Rows of a large matrix that are mirrored at once.
+_MIRRORED = 512
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +64,10 @@ def information_at(
 ) -> Information:
     """Information at the given class probabilities (K, n); `null` are directions known to be without information."""
     nobs = total_weight(design)
-    likelihood = nobs * design.information(probabilities)
-    fixed = nobs * penalty_hessian(design, penalty)
+    # In place: at 100 classes each of these takes 0.8 GB.
+    likelihood, fixed = design.information(probabilities), penalty_hessian(design, penalty)
+    likelihood *= nobs
+    fixed *= nobs
     total = likelihood + fixed
     lost = np.zeros((design.n_free, 0)) if null is None else null
     if separated:
@@ -83,7 +87,7 @@ def information_at(
         inverse=inverse,
         lost=lost,
         rank=design.n_free - lost.shape[1],
-        edf=float((inverse * likelihood).sum()),
+        edf=float(np.vdot(inverse, likelihood)),
         nobs=nobs,
     )
 
@@ -104,18 +108,31 @@ def _inverse(matrix: FloatArray, lost: FloatArray) -> FloatArray:
     if lost.shape[1]:
         matrix = matrix + float(np.trace(matrix)) / len(matrix) * (lost @ lost.T)
     scale = 1.0 / np.sqrt(np.maximum(np.diag(matrix), np.finfo(np.float64).tiny))
-    scaled = matrix * scale[:, None] * scale
-    try:
-        factor = linalg.cho_factor(scaled, check_finite=False)
-    except linalg.LinAlgError:
-        inverse = np.linalg.pinv(scaled, hermitian=True)
+    scaled = matrix * scale[:, None]
+    scaled *= scale
+    # LAPACK works on columns: those of the transpose are at hand, so that nothing is copied.
+    inverse, failed = linalg.lapack.dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
+    if failed:
+        inverse = np.linalg.pinv(matrix * scale[:, None] * scale, hermitian=True)
     else:
-        inverse = linalg.cho_solve(factor, np.eye(len(scaled)), check_finite=False)
-    inverse = inverse * scale[:, None] * scale
+        inverse, _ = linalg.lapack.dpotri(inverse, lower=1, overwrite_c=1)
+    inverse *= scale[:, None]
+    inverse *= scale
+    _mirror(inverse)
     if lost.shape[1]:
         inverse = inverse - lost @ (lost.T @ inverse)
         inverse = inverse - (inverse @ lost) @ lost.T
-    return 0.5 * (inverse + inverse.T)
+        inverse = 0.5 * (inverse + inverse.T)
+    return np.asarray(inverse.T)  # rows again, of a symmetric matrix
+
+
+def _mirror(matrix: FloatArray) -> None:
+    """Copy the lower triangle of a square matrix to the upper one, block by block."""
+    for start in range(0, len(matrix), _MIRRORED):
+        here, after = slice(start, start + _MIRRORED), slice(start + _MIRRORED, None)
+        matrix[here, after] = matrix[after, here].T
+        block = np.tril(matrix[here, here])
+        matrix[here, here] = block + np.tril(block, -1).T
 
 
 def free_covariance(

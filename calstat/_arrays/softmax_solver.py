@@ -7,7 +7,9 @@ steps: conjugate gradients on products with the Hessian, preconditioned by its d
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy import linalg
@@ -22,6 +24,7 @@ from calstat._arrays.softmax import (
     hessian_product,
     penalty_hessian,
     row_slices,
+    vector_product,
 )
 from calstat._typing import BoolArray, FloatArray, IntArray
 
@@ -315,6 +318,12 @@ class _ProductSteps:
             return v
         return v - self._null @ np.einsum("kqd,kq->d", self._null, v)
 
+    def _products(self, probabilities: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        design, penalty = self._design, self._penalty
+        if penalty is None and isinstance(design, VectorDesign):
+            return partial(vector_product, design, probabilities, design.weighted_blocks(probabilities))
+        return partial(hessian_product, design, penalty, probabilities)
+
     def _solve(self, state: Evaluation, forcing: float) -> FloatArray:
         assert self._inverse is not None
         residual = -self._project(state.slope)
@@ -322,9 +331,10 @@ class _ProductSteps:
         z = self._project(np.matmul(self._inverse, residual[:, :, None])[:, :, 0])
         direction, rz = z, float((residual * z).sum())
         target = forcing**2 * rz
+        product_of = self._products(state.probabilities)
         self.spent = 0
         for _ in range(20 * self._patience):
-            product = self._project(hessian_product(self._design, self._penalty, state.probabilities, direction))
+            product = self._project(product_of(direction))
             self.spent += 1
             curvature = float((direction * product).sum())
             if curvature <= 0.0:  # the Hessian has no negative one: it is lost in rounding

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
+from calstat._arrays.covariance import normal_quantile
 from calstat._results import format_number, make_summary, number_table
+
+# Tables show all entries up to this many classes, beyond it so many of the largest.
+_ALL_ROWS, _LARGEST = 5, 15
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -53,14 +58,18 @@ class CanonicalMap:
         Returns
         -------
         DataFrame
-            Index: ``A[i,j]`` and ``c[i]``; columns coef, se, lower, upper. The standard errors of c are those of log c.
+            Index: ``A[i,j]``, ``c[i]`` and ``log c[i]``, the centred logarithm; columns coef, se, lower, upper. c has
+            limits but no standard error of its own: they are made on the scale of log c.
         """
         labels = list(self.A.index)
-        names = [f"A[{i},{j}]" for i in labels for j in labels] + [f"c[{i}]" for i in labels]
-        matrix = {"coef": self.A, "se": self.A_se, "lower": self.A_lower, "upper": self.A_upper}
-        vector = {"coef": self.c, "se": self.log_c_se, "lower": self.c_lower, "upper": self.c_upper}
-        columns = {k: np.concatenate([matrix[k].to_numpy().ravel(), vector[k].to_numpy()]) for k in matrix}
-        return pd.DataFrame(columns, index=names)
+        half = normal_quantile(self.alpha) * self.log_c_se
+        none = pd.Series(np.nan, index=self.c.index)
+        A = [frame.to_numpy().ravel() for frame in (self.A, self.A_se, self.A_lower, self.A_upper)]
+        c = [series.to_numpy() for series in (self.c, none, self.c_lower, self.c_upper)]
+        log_c = [series.to_numpy() for series in (self.log_c, self.log_c_se, self.log_c - half, self.log_c + half)]
+        names = [f"A[{i},{j}]" for i in labels for j in labels]
+        names += [f"c[{i}]" for i in labels] + [f"log c[{i}]" for i in labels]
+        return pd.DataFrame(np.hstack([A, c, log_c]).T, index=names, columns=["coef", "se", "lower", "upper"])
 
     def summary(self) -> Summary:
         """
@@ -69,16 +78,45 @@ class CanonicalMap:
         Returns
         -------
         statsmodels.iolib.summary.Summary
-            One line for each entry.
+            One line for each entry; with more than 5 classes the largest entries only.
         """
+        K = len(self.c)
+        limits = [f"[{self.alpha / 2:.4g}", f"{1 - self.alpha / 2:.4g}]"]
         frame = self.to_frame()
-        rows = [[format_number(v) for v in row] for row in frame.to_numpy()]
-        headers = ["coef", "std err", f"[{self.alpha / 2:.4g}", f"{1 - self.alpha / 2:.4g}]"]
+        entries, c, log_c = frame.iloc[: K * K], frame.iloc[K * K : K * K + K], frame.iloc[K * K + K :]
+        place = np.arange(K * K)
+        parts = {"Canonical form: A": place}
+        if K > _ALL_ROWS:
+            off = place // K != place % K
+            parts = {"A off the diagonal": place[off], "A on the diagonal": place[~off]}
+        tables = [_largest(entries.iloc[rows], ["coef", "std err", *limits], title, K) for title, rows in parts.items()]
+        joined = pd.DataFrame(
+            np.column_stack([c[["coef", "lower", "upper"]], log_c[["coef", "se"]]]),
+            index=c.index,
+            columns=["coef", "lower", "upper", "log c", "se"],
+        )
+        title = "c: calibrated probabilities of the uniform prediction"
+        tables.append(_largest(joined, ["c", *limits, "log c", "std err of log c"], title, K))
         notes = [
-            "A: the minimum of each column is 0; limits allow for not knowing which entry that is.",
-            "c: calibrated probabilities of the uniform prediction; standard errors are those of log c, centred.",
+            "A: the smallest entry of each column is 0. The limits allow for not knowing which entry that is.",
+            "log c is centred: its mean over the classes is 0. The limits of c are made on that scale.",
         ]
-        return make_summary([number_table(rows, headers, list(frame.index), title="Canonical form")], notes)
+        if entries["se"].notna().any():
+            notes.append("A has standard errors only where the smallest entry of the column is clear.")
+        if K > _ALL_ROWS:
+            notes.append("All entries are in to_frame().")
+        return make_summary(tables, notes)
+
+
+def _largest(frame: pd.DataFrame, headers: list[str], title: str, n_classes: int) -> Any:
+    """Lines of a table, the largest only where there are many classes; blank where there is no standard error."""
+    total = len(frame)
+    if n_classes > _ALL_ROWS:
+        frame = frame.sort_values("coef", ascending=False, kind="stable").iloc[:_LARGEST]
+        title = f"Largest entries of {title} ({len(frame)} of {total})"
+    shown = [k for k in range(frame.shape[1]) if frame.iloc[:, k].notna().any()]
+    rows = [["" if np.isnan(v) else format_number(v) for v in row[shown]] for row in frame.to_numpy()]
+    return number_table(rows, [headers[k] for k in shown], list(frame.index), title=title)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -332,6 +332,12 @@ class FullMapResults(SoftmaxResults):
         if K <= _ALL_ROWS and len(self._shown_once()) < K * (K + 1):
             other = "the two off-diagonal weights of a column are d and -d" if K == 3 else "the biases are b and -b"
             notes.append(f"Entries fixed by the normalisation are shown once or not at all: {other}.")
+        identity = self._estimates.identity
+        if identity is not None and not np.isin(identity.round(12), (0.0, 1.0)).all():
+            notes.append(
+                "The column 'identity' has the identity map in the equivalent form that the penalty likes best, as the "
+                "coefficients are: one vector is taken off all rows of W, which changes no probability."
+            )
         if K > _ALL_ROWS:
             notes.append("All coefficients are in coefficient_table(), weights and bias.")
         return notes

@@ -511,7 +511,10 @@ class SoftmaxResults(LikelihoodResults):
             notes.append(f"Covariance: {name}. Intervals: {self.default_interval}.")
             notes += self._reading()
         elif self.nobs > 0.0:
-            notes.append("No covariance was asked for (more than 40 classes): refit with fit(cov=True) for inference.")
+            memory = 8e-9 * self._form.shape_only(self.n_classes).n_free ** 2
+            cost = f", which takes {memory:.1f} GB, and four times that while it works" if memory >= 0.1 else ""
+            lost = "standard errors" if self._map.penalty is None else "standard errors, AIC or BIC"
+            notes.append(f"No covariance was made, so there are no {lost}: refit with fit(cov=True){cost}.")
         if e.separated:
             notes.append(
                 "The scores separate classes: the likelihood has no finite maximum, the coefficients shown are those "
