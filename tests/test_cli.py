@@ -103,6 +103,20 @@ def test_report_sets_models_side_by_side(heart: pd.DataFrame, capsys: Capture) -
     assert capsys.readouterr().out == f"{expected.summary()}\n"
 
 
+def test_report_assesses_subgroups(heart: pd.DataFrame, capsys: Capture) -> None:
+    assert main([*REPORT, "--by", "sex"]) == 0
+    expected = cs.report(
+        heart["disease"], heart["p_naive_bayes"], by=heart["sex"], title="Calibration of p_naive_bayes"
+    )
+    assert capsys.readouterr().out == f"{expected.summary()}\n"
+    assert main([*REPORT, "--by", "sex", "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)["groups"]
+    assert [(row["group"], row["nobs"]) for row in groups] == [("female", 96), ("male", 201)]
+    heart.assign(ward="A").to_csv("scores.csv", index=False)
+    assert "`groups` (column 'ward') must name at least two groups" in _fails(capsys, *REPORT, "--by", "ward")
+    assert "has no column 'wards'. Did you mean 'ward'?" in _fails(capsys, *REPORT, "--by", "wards")
+
+
 def test_report_counts_weights_as_copies(heart: pd.DataFrame, capsys: Capture) -> None:
     heart["n"] = np.arange(len(heart)) % 3
     heart.to_csv("weighted.csv", index=False)

@@ -31,6 +31,7 @@ examples:
   calstat report scores.csv --outcome died --probs risk --html report.html --png diagram.png
   calstat report scores.csv --outcome status --event dead --probs risk
   calstat report scores.csv --outcome died --probs risk --also old_score new_score
+  calstat report scores.csv --outcome died --probs risk --by hospital
   calstat report counts.csv --outcome y --probs p --weights n
   cat scores.csv | calstat report - --outcome y --probs p --json
 """
@@ -128,6 +129,7 @@ def _report_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what ``calstat report`` takes."""
     _add_table(parser, required=True)
     parser.add_argument("--also", nargs="+", default=[], metavar="COLUMN", help="predictions to compare with --probs")
+    parser.add_argument("--by", metavar="COLUMN", help="subgroups, such as sex or hospital, each assessed by itself")
     parser.add_argument("--html", metavar="FILE", help="write the report as one web page")
     parser.add_argument("--png", metavar="FILE", help="write the reliability diagram as a picture")
     _add_json(parser)

@@ -80,7 +80,7 @@ Compare with a logistic regression:
 class Predictions:
     """Complete rows of a table: outcome `y`, `p` (one column or several), weights and clusters or None.
 
-    `also` holds further predictions to compare with `p`.
+    `also` holds further predictions to compare with `p`, `by` the subgroup of each row.
     """
 
     y: pd.Series
@@ -88,6 +88,7 @@ class Predictions:
     weights: pd.Series | None
     groups: pd.Series | None
     also: dict[str, pd.Series]
+    by: pd.Series | None
     event: Any
 
 
@@ -119,6 +120,8 @@ def _in_words_of_the_user(error: Exception, args: argparse.Namespace) -> str:
     if getattr(args, "outcome", None):
         message = message.replace("`y`", f"`y` (column '{args.outcome}')", 1)
         message = message.replace("`p`", f"`p` (column {', '.join(map(repr, args.probs))})", 1)
+    if getattr(args, "by", None):
+        message = message.replace("`groups`", f"`groups` (column '{args.by}')", 1)
     if "must sum to 1" in message and hasattr(args, "also"):
         message += " To set several models side by side, give one to --probs and the others to --also."
     if isinstance(error, LabelError) and "event=" in message:
@@ -152,6 +155,7 @@ def _run_report(args: argparse.Namespace) -> None:
         alpha=args.alpha,
         rng=args.seed,
         models=data.also,
+        by=data.by,
         title=f"Calibration of {', '.join(args.probs)}",
     )
     _write_report(made, args.html, args.png)
@@ -300,6 +304,7 @@ def _report_json(made: CalibrationReport) -> str:
         "results": _records(made.to_frame()),
         "bins": _records(made.bins),
         "classes": None if made.classes is None else _records(made.classes),
+        "groups": None if made.groups is None else _records(made.groups.table),
         "findings": list(made.findings),
         "notes": list(made.notes),
     }
@@ -326,9 +331,9 @@ def _json_value(value: Any) -> Any:
 
 def _read_predictions(args: argparse.Namespace) -> Predictions:
     """The complete rows of the table that the arguments name."""
-    cluster = getattr(args, "cluster", None)
+    cluster, by = getattr(args, "cluster", None), getattr(args, "by", None)
     also = getattr(args, "also", [])
-    others = [name for name in (args.weights, cluster) if name is not None]
+    others = [name for name in (args.weights, cluster, by) if name is not None]
     table = read_table(args.file, [args.outcome, *args.probs, *also, *others], sep=args.sep)
     numeric = [*args.probs, *also, *filter(None, [args.weights])]
     numbers = {name: numeric_column(table, name) for name in numeric}
@@ -345,6 +350,7 @@ def _read_predictions(args: argparse.Namespace) -> Predictions:
         weights=None if args.weights is None else table[args.weights],
         groups=None if cluster is None else table[cluster],
         also={name: table[name] for name in also},
+        by=None if by is None else table[by],
         event=None if args.event is None else _event_label(table[args.outcome], args),
     )
 
