@@ -17,7 +17,7 @@ from calstat._arrays.softmax import QuadraticPenalty, probabilities_of
 from calstat._arrays.softmax_inference import drawn_labels
 from calstat._arrays.softmax_maps import FULL, SoftmaxMap, fit_map
 from calstat._input.validation import check_count, check_rng
-from calstat._results import format_number, format_pvalue, make_summary, number_table
+from calstat._results import format_count, format_number, format_pvalue, make_summary, number_table
 from calstat._typing import FloatArray, RNGLike
 from calstat.exceptions import InputError
 from calstat.multiclass.parts import MulticlassData
@@ -64,7 +64,7 @@ class ModelComparison:
         """
         rows = [
             [
-                format_number(row["df"], 2),
+                format_count(round(row["df"], 2)),
                 format_number(row["llf"], 3),
                 "" if first else format_number(row["lr"], 3),
                 "" if first else format_pvalue(row["pvalue"]),

@@ -408,6 +408,9 @@ def test_pictures_and_the_table_of_a_choice(frame: pd.DataFrame) -> None:
 def test_the_test_of_a_chosen_penalty_redoes_the_choice(frame: pd.DataFrame) -> None:
     grid = [cs.ODIR(0.1), cs.ODIR(10.0)]
     res = cs.DirichletCalibration.from_formula(FORMULA, frame).fit_cv(grid, progress=False)
+    text = " ".join(str(res.summary()).split())
+    assert "The penalty was chosen among 2 by cross-validation in 3 folds of these rows" in text
+    assert str(cs.from_json(res.to_json()).summary()) == str(res.summary())
     test = res.test_identity(n_resamples=19, rng=1)
     assert test.distribution == "pseudo-label"
     assert test.pvalue == 0.05  # no draw comes near: these scores are far from calibrated

@@ -1,11 +1,13 @@
 """Seeded simulations: coverage of intervals and size of tests of softmax maps.
 
-The short form runs with every change; ``pytest -m slow`` runs the long one, whose figures stand in
-docs/explanation/softmax_inference.md. A cell fails when the figure is off by more than its Monte Carlo error allows.
+The short form runs with every change; ``pytest -m slow`` runs the long one. The figures of
+docs/explanation/softmax_inference.md are printed by ``python tests/test_multiclass_study.py``, those of one table by
+adding ``coverage``, ``sizes`` or ``penalised``. A cell fails when it is off by more than its Monte Carlo error allows.
 """
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -238,18 +240,26 @@ def test_size_of_the_default_test_long(form: SoftmaxMap, kind: Any, n: int) -> N
     check_size(size(form, kind, n, 3, 2000, seed=1)["default"], 2000)
 
 
-def print_tables() -> None:
-    """Print the figures of the documentation."""
+def print_coverage() -> None:
     for n in (300, 1000, 5000):
         found = coverage(n, 4000, seed=n)
         print(n, {k: (round(float(v.min()), 3), round(float(v.max()), 3)) for k, v in found.items()}, flush=True)
-    for form in (DIRICHLET, VECTOR, TEMPERATURE):
-        for kind in (smooth, sharp):
-            for K in (3, 10):
-                for n in (300, 1000, 5000):
-                    runs = 2000 if K == 3 else 1000 if n < 5000 else 400
+
+
+def print_sizes() -> None:
+    """Print the lines of the table, two thousand samples each, one thousand for ten classes."""
+    names = {DIRICHLET: "dirichlet", VECTOR: "vector", TEMPERATURE: "temperature"}
+    for K, rows, runs in ((3, (300, 1000, 5000), 2000), (10, (300, 1000), 1000)):
+        for form in (TEMPERATURE, VECTOR, DIRICHLET):
+            for kind in (smooth, sharp):
+                for n in rows:
                     found = size(form, kind, n, K, runs, seed=1)
-                    print(form.kind, kind.__name__, K, n, {k: round(v, 4) for k, v in found.items()}, flush=True)
+                    rates = " | ".join(f"{found[test]:.3f}" for test in ("lr", "score", "wald", "default"))
+                    line = f"| {names[form]} | {kind.__name__} | {K} | {n} | {found['excess']:.2f} | {rates} |"
+                    print(line, flush=True)
+
+
+def print_penalised() -> None:
     for penalty in (ODIR(0.1, 0.1), L2(0.01, center="identity")):
         for kind in (smooth, sharp):
             for n in (300, 1000):
@@ -262,4 +272,6 @@ def print_tables() -> None:
 
 
 if __name__ == "__main__":
-    print_tables()
+    tables = {"coverage": print_coverage, "sizes": print_sizes, "penalised": print_penalised}
+    for table in sys.argv[1:] or tables:
+        tables[table]()

@@ -97,6 +97,10 @@ class FullModel(SoftmaxModel[F]):
         chosen = grid[found.best]
         final = copy(self)
         final._penalty = chosen  # noqa: SLF001  another object of this very class
+        final._how_chosen = (  # noqa: SLF001  as above
+            f"The penalty was chosen among {len(grid)} by cross-validation in {np.unique(fold).size} folds of these "
+            "rows; standard errors and intervals take it as given."
+        )
         results, fit = final._fitted(cov_type, groups, cov)  # noqa: SLF001  as above
         columns = {"lam": [_strength(p, "lam") for p in grid], "mu": [_strength(p, "mu") for p in grid]}
         by_fold = {f"fold {label}": found.by_fold[:, f] for f, label in enumerate(np.unique(fold))}

@@ -171,6 +171,12 @@ class VectorScalingResults(SoftmaxResults, kind="VectorScaling"):
         b, reference = self._map.theta[:, 1], self._form.reference
         return self._of_classes(b - (b.mean() if reference is None else b[reference]), "bias")
 
+    def _reading(self) -> list[str]:
+        sums = "they sum to 0" if self._form.reference is None else "each is against the reference class"
+        slope = "" if self._form.slopes == "fixed" else "s below 1 says that scores were too sharp; "
+        text = f"{slope}b above 0 raises the probability of the class ({sums})."
+        return [*super()._reading(), text]
+
     def _of_classes(self, values: FloatArray, name: str) -> pd.Series:
         shown = [k for k in range(self.n_classes) if k != self._form.reference]
         return pd.Series(values[shown], index=[self.classes[k] for k in shown], name=name)
@@ -328,6 +334,7 @@ class FullMapResults(SoftmaxResults):
 
     def _reading(self) -> list[str]:
         notes = super()._reading()
+        notes.append("W[i,j] is the weight of the score of class j in the logit of class i, b[i] its constant.")
         K = self.n_classes
         if K <= _ALL_ROWS and len(self._shown_once()) < K * (K + 1):
             other = "the two off-diagonal weights of a column are d and -d" if K == 3 else "the biases are b and -b"

@@ -52,6 +52,7 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
 
     _results: ClassVar[type[Any]]  # R, which a class variable cannot name
     _penalty: Penalty | None = None
+    _how_chosen: str | None = None
     _form: SoftmaxMap
 
     def _read(
@@ -221,7 +222,7 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
         return state, edf
 
     def _map_notes(self, fit: MapFit) -> tuple[str, ...]:
-        notes = []
+        notes = [] if self._how_chosen is None else [self._how_chosen]
         if fit.bound is not None:
             notes.append(f"T lies at the {fit.bound} end of [0.001, 1000], so it has no standard error.")
         elif count := self._undetermined(fit):

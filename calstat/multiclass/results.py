@@ -470,7 +470,10 @@ class SoftmaxResults(LikelihoodResults):
         if self._map.penalty is not None:
             entries.append(("Penalty", str(self._map.penalty)))
         # A map that was built from a generative model has no data, and so no fit statistics.
-        return entries + (super()._information() if self.nobs > 0.0 else [])
+        statistics = super()._information() if self.nobs > 0.0 else []
+        if self._map.penalty is not None:
+            statistics = [("Effective parameters" if n == "Free parameters" else n, text) for n, text in statistics]
+        return entries + statistics
 
     def _coefficient_tables(self, alpha: float) -> list[Any]:
         table = rows_table(self.coefficient_table(alpha), alpha)
@@ -541,11 +544,10 @@ class SoftmaxResults(LikelihoodResults):
             return [f"The identity map is not tested: {self._why_no_identity()}"]
         if self._robust or self.nobs == 0.0 or not self._chi_square_fails:
             return []
-        text = (
-            "The chi-square law is a poor reference for these data (sharp probabilities, many classes, few rows or a "
-            "penalty): test_identity() draws labels from the probabilities instead."
-        )
-        return [text]
+        reason = "The chi-square law is a poor reference for these data (sharp probabilities, many classes or few rows)"
+        if self._map.penalty is not None:
+            reason = "Under a penalty the gain of log-likelihood over the identity map has no chi-square law"
+        return [f"{reason}: test_identity() draws labels from the probabilities instead."]
 
     # -- storage -------------------------------------------------------------------------------------
 
