@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 
 from calstat._arrays import pseudo_labels, statistics
-from calstat._arrays.pav import explained_square, pool_ties
+from calstat._arrays.pav import explained_square, pool_ties, sorted_pairs
 from calstat._inference_results import PseudoLabelTest
 from calstat._input.validation import check_binary, check_choice, check_count, check_rng, positive_weight_rows
 from calstat._results import CalibrationTest
@@ -169,12 +169,13 @@ def kuiper(
 
 def _path(y: ArrayLike, p: ArrayLike, freq_weights: ArrayLike | None, event: Label | None) -> _Path:
     sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
-    copies = statistics.counts(sample.y.size, sample.weights).astype(np.int64)
-    order = np.argsort(sample.p, kind="stable")
-    order = np.repeat(order, copies[order])
-    scores = sample.p[order]
+    rows, scores = sample.y, sample.p
+    if sample.weights is not None:
+        copies = sample.weights.astype(np.int64)
+        rows, scores = np.repeat(rows, copies), np.repeat(scores, copies)
+    scores, outcome = sorted_pairs(rows, scores)
     return _Path(
-        y=sample.y[order],
+        y=outcome,
         p=scores,
         ends=np.flatnonzero(np.append(scores[1:] != scores[:-1], True)),
         scale=float(np.sqrt((scores * (1 - scores)).sum())),

@@ -1,4 +1,4 @@
-"""Inference beside its peers, in one run: pseudo-label tests, bootstrap of the ECE, kernel test.
+"""Inference beside its peers, in one run: pseudo-label tests, bootstrap of the ECE, kernel test, KS and Kuiper.
 
     tests/benchmarks/install_peers.sh
     OMP_NUM_THREADS=1 python tests/benchmarks/bench_inference.py [--repeat 3]
@@ -15,6 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 from arch.bootstrap import IIDBootstrap
+from mapie.metrics.calibration import kolmogorov_smirnov_p_value, kuiper_p_value
 from probcal.metrics import skce_test
 from pycalib.metrics import classwise_ECE, conf_ECE, pECE
 
@@ -95,6 +96,16 @@ def main() -> None:
         20,
         1,
     )
+    y, p = binary(1_000_000)
+    for name, ours, peer in (("KS", cs.ks, kolmogorov_smirnov_p_value), ("Kuiper", cs.kuiper, kuiper_p_value)):
+        compare(
+            f"{name} at a million rows",
+            lambda ours=ours: ours(y, p),
+            lambda peer=peer: peer(y, p),
+            1,
+            1,
+            k,
+        )
 
 
 if __name__ == "__main__":
