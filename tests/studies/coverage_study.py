@@ -75,9 +75,11 @@ class Interval:
 
 def _boot(metric, **options):
     method = options.pop("method", None)
+    # The limits of binned errors come from sums over bins, not from resamples, unless percentiles are asked for.
+    draws = 2 if metric in {cs.ece, cs.ace, cs.confidence_ece} and method != "percentile" else 499
 
     def limits(y, p, rng):
-        return cs.bootstrap(metric, y, p, n_resamples=499, rng=rng, **options).conf_int(method=method)
+        return cs.bootstrap(metric, y, p, n_resamples=draws, rng=rng, **options).conf_int(method=method)
 
     return limits
 
