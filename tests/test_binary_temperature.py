@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import calstat as cs
-from calstat.exceptions import InputError, LabelError
+from calstat.exceptions import DataWarning, InputError, LabelError
 
 SNAPSHOT = Path(__file__).parent / "snapshots" / "summary_softmax_temperature_binary.txt"
 
@@ -119,3 +119,8 @@ def test_other_binary_maps_find_the_column_in_wider_tables(table: pd.DataFrame, 
         np.testing.assert_allclose(both["p_ill"], expected, atol=1e-15)
         np.testing.assert_allclose(both["p_well"], 1.0 - expected, atol=1e-15)
     np.testing.assert_allclose(res.predict(table["p_ill"].to_numpy()), expected, atol=1e-15)
+
+
+def test_a_single_class_is_told() -> None:
+    with pytest.warns(DataWarning, match="every outcome is 0"):
+        cs.TemperatureScaling([0, 0, 0, 0], [-1.0, 0.5, 1.0, -2.0]).fit()

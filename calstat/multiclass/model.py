@@ -334,8 +334,9 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
             )
         if not fit.converged:
             return ConvergenceWarning, (
-                f"the optimiser stopped at gradient {fit.gradient_norm:.2g}; the objective is within about "
-                f"{fit.gap:.1g} of its infimum, but coefficients may be far from their limits. Use a stronger penalty."
+                f"the optimiser stopped at gradient {fit.gradient_norm:.2g}. Its own estimate of what is left to gain, "
+                f"{fit.gap:.1g} for each observation, is good only near the optimum, which may be far. Use a stronger "
+                "penalty, or a larger `eps`."
             )
         if count := self._undetermined(fit):
             cure = "Use a penalty, or a smaller map." if self._form.kind in FULL else "Use a smaller map."
@@ -343,6 +344,9 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
                 f"{count} direction(s) of the coefficients are not determined by the scores (rank {results.rank}); "
                 f"what depends on them has no standard error. Predictions are right. {cure}"
             )
+        if len(unseen) == len(self._classes) - 1:
+            only = next(c for c in self._classes if c not in unseen)
+            return DataWarning, f"every outcome is {only!r}; a map fitted to one class says nothing about the others."
         if unseen and self._penalty is not None:
             return DataWarning, f"class {unseen[0]!r} does not occur; only the penalty keeps its coefficients finite."
         return None
