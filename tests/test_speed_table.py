@@ -29,8 +29,8 @@ def test_numbers_and_reasons_are_written(script: dict[str, Any], monkeypatch: py
     monkeypatch.setattr(sys, "argv", ["make_speed_table.py", "--only", "binary", "metrics"])
     script["main"]()
     page = script["PAGE"].read_text(encoding="utf-8")
-    assert "## Counting.\n\n```text\none 1\n```\n" in page
-    assert "## Adding.\n\nNo numbers: `AssertionError: too slow`\n" in page
+    assert "## Counting\n\n```text\none 1\n```\n" in page
+    assert "## Adding\n\nMore.\n\nNo numbers: `AssertionError: too slow`\n" in page
     assert "half" not in page
     assert f"Python {sys.version_info.major}.{sys.version_info.minor}" in page
 

@@ -62,10 +62,16 @@ def versions() -> str:
     return ", ".join(found)
 
 
+def heading_of(text: str) -> str:
+    """The first sentence of a docstring as a heading, and its last paragraph, which says how things were measured."""
+    first, *others = text.split("\n\n")
+    return "\n\n".join([f"## {first.rstrip('.')}", *others[-1:]])
+
+
 def section(name: str) -> str:
     """The heading of a benchmark and what it printed, or why it did not."""
     script = ROOT / "tests" / "benchmarks" / f"bench_{name}.py"
-    title = (ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name).splitlines()[0]
+    heading = heading_of(ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or name)
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     try:
         run = subprocess.run(
@@ -77,11 +83,11 @@ def section(name: str) -> str:
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return f"## {title}\n\nNot finished within {TIMEOUT} seconds.\n"
+        return f"{heading}\n\nNot finished within {TIMEOUT} seconds.\n"
     if run.returncode:
         reason = (run.stderr.strip() or f"exit code {run.returncode}").splitlines()[-1]
-        return f"## {title}\n\nNo numbers: `{reason}`\n"
-    return f"## {title}\n\n```text\n{run.stdout.strip()}\n```\n"
+        return f"{heading}\n\nNo numbers: `{reason}`\n"
+    return f"{heading}\n\n```text\n{run.stdout.strip()}\n```\n"
 
 
 def main() -> None:
