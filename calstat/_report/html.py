@@ -24,7 +24,7 @@ p.caption, ol.notes { font-size: 0.86rem; }
 ul, ol { padding-left: 1.3rem; margin: 0.4rem 0; }
 li { margin: 0.3rem 0; }
 .pair { display: grid; grid-template-columns: minmax(0, 1fr); gap: 0 2rem; }
-@media (min-width: 56rem) { .pair { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); } }
+@media (min-width: 70rem) { .pair { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); } }
 figure { margin: 0.6rem 0; }
 img { display: block; width: 100%; max-width: 34rem; height: auto; }
 .scroll { overflow-x: auto; }
