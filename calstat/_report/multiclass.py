@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from textwrap import shorten
 from typing import Any
 
@@ -127,7 +128,8 @@ def _errors(values: dict[str, Any], options: Options) -> tuple[pd.DataFrame, dic
     for name, reading in (("Confidence ECE", "confidence"), ("Classwise ECE", "classwise")):
         settings = {**values, **options.binned, **options.drawn, "type": reading}
         frame.loc[name, ["ci_low", "ci_high"]] = bootstrap(ece, **settings).conf_int(options.alpha)
-        tests[reading] = pseudo_label_test(**settings, statistic="ece")
+        found = pseudo_label_test(**settings, statistic="ece")
+        tests[reading] = replace(found, name=f"Pseudo-label test, {name}")
         frame.loc[name, ["expected", "pvalue"]] = tests[reading].expected, tests[reading].pvalue
     kernel = pseudo_label_test(**values, **options.drawn, statistic="mmce")
     frame.loc["MMCE", ["expected", "pvalue"]] = kernel.expected, kernel.pvalue
