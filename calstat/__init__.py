@@ -53,7 +53,7 @@ from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureS
 from calstat.nonparametric import HistogramBinning, IsotonicCalibration
 from calstat.penalties import L2, ODIR
 from calstat.ranks import RankTable, critical_difference, friedman_test, pairwise_wilcoxon, rank_table
-from calstat.reliability import reliability_diagram, simplex_diagram
+from calstat.reliability import confusion_diagram, reliability_diagram, simplex_diagram
 from calstat.transforms import inv_logit, logit
 
 __all__ = [
@@ -91,6 +91,7 @@ __all__ = [
     "compare_forecasts",
     "compare_models",
     "confidence_ece",
+    "confusion_diagram",
     "corp_test",
     "critical_difference",
     "datasets",

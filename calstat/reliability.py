@@ -12,7 +12,7 @@ from scipy import special, stats
 from scipy.optimize import isotonic_regression
 
 from calstat import plots
-from calstat._arrays.binning import Strategy, assign_bins, bin_edges
+from calstat._arrays.binning import Strategy, assign_bins, bin_edges, top_label
 from calstat._arrays.pav import pav
 from calstat._arrays.pseudo_labels import bin_counts, poisson_binomial
 from calstat._input.validation import (
@@ -23,6 +23,7 @@ from calstat._input.validation import (
     check_binary,
     check_choice,
     check_count,
+    check_multiclass,
     check_rng,
     check_score_matrix,
 )
@@ -485,9 +486,69 @@ def simplex_diagram(result: Any, p: ArrayLike | None = None, *, ax: Any = None) 
     )
 
 
+def confusion_diagram(
+    y: ArrayLike,
+    before: ArrayLike,
+    after: ArrayLike,
+    *,
+    freq_weights: ArrayLike | None = None,
+    classes: Sequence[Label] | None = None,
+    ax: Any = None,
+) -> Any:
+    """
+    Draw how calibration changed the confusion matrix: observed class against most probable class.
+
+    Parameters
+    ----------
+    y : array_like of shape (n,)
+        Outcomes.
+    before, after : array_like of shape (n, K)
+        Probabilities before and after calibration, one column for each class, in the same order. Ties go to the first
+        column.
+    freq_weights : array_like of shape (n,), optional
+        Weight k counts as k copies of the row.
+    classes : sequence of K labels, optional
+        The class of each column, where names do not settle it.
+    ax : matplotlib Axes, optional
+        Where to draw; a new figure is made when it is None.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Counts after calibration with their change; colours show the change.
+
+    Raises
+    ------
+    InputError
+        If the matrices do not agree in shape and classes, or cannot be read.
+
+    Examples
+    --------
+    >>> import calstat as cs
+    >>> df = cs.datasets.load_vehicle()
+    >>> P = df.filter(like="p_")
+    >>> res = cs.VectorScaling(df["vehicle"], P, scores="probability").fit()
+    >>> figure = cs.confusion_diagram(df["vehicle"], P, res.predict(P))
+
+    Orange on the diagonal and blue off it mean more right answers after calibration; a temperature changes none.
+    """
+    samples = [check_multiclass(y, p, freq_weights=freq_weights, classes=classes) for p in (before, after)]
+    if samples[0].classes != samples[1].classes:
+        raise InputError(
+            f"`before` and `after` must have the same classes in the same order; they have {samples[0].classes} and "
+            f"{samples[1].classes}."
+        )
+    K = len(samples[0].classes)
+    matrices = [
+        np.bincount(s.y * K + top_label(s.y, s.p).label, weights=s.weights, minlength=K * K).reshape(K, K)
+        for s in samples
+    ]
+    return plots.confusion_change(*matrices, classes=samples[0].classes, ax=ax)
+
+
 def whole(weights: FloatArray | None) -> bool:
     """Tell whether weights count copies of rows."""
     return weights is None or bool(np.all(weights == np.floor(weights)))
 
 
-__all__ = ["reliability_diagram", "simplex_diagram"]
+__all__ = ["confusion_diagram", "reliability_diagram", "simplex_diagram"]

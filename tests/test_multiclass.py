@@ -472,3 +472,13 @@ def test_what_is_printed(frame: pd.DataFrame) -> None:
     for name, text in printed(frame).items():
         stored = (SNAPSHOTS / f"summary_softmax_{name}.txt").read_text(encoding="utf-8")
         assert text.rstrip() == stored.rstrip(), name
+
+
+def test_the_canonical_form_is_drawn_with_its_marks() -> None:
+    df = cs.datasets.load_vehicle()
+    form = cs.DirichletCalibration(df["vehicle"], df.filter(like="p_")).fit().canonical()
+    figure = form.plot()
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert len(texts) >= form.A.size + form.c.size
+    diagonal_excludes_one = form.A_upper.to_numpy().diagonal() < 1.0
+    assert sum("*" in text for text in texts) >= diagonal_excludes_one.sum() > 0

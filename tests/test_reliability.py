@@ -15,7 +15,7 @@ from calstat import reliability
 from calstat._arrays.pav import pav
 from calstat.exceptions import InputError
 from calstat.metrics import calibration_curve, classwise_ece, confidence_ece, ece, reliability_table
-from calstat.reliability import reliability_diagram
+from calstat.reliability import confusion_diagram, reliability_diagram
 
 
 @pytest.fixture
@@ -334,3 +334,16 @@ class TestSimplex:
             reliability.simplex_diagram(Two())
         with pytest.raises(InputError, match="three columns"):
             reliability.simplex_diagram(Sharpened(), multiclass[1])
+
+
+def test_a_confusion_diagram_shows_counts_and_their_change() -> None:
+    y = ["a", "b", "c", "b"]
+    before = np.array([[0.6, 0.3, 0.1], [0.5, 0.4, 0.1], [0.2, 0.2, 0.6], [0.1, 0.8, 0.1]])
+    after = before.copy()
+    after[1] = [0.3, 0.6, 0.1]
+    figure = confusion_diagram(y, before, after, freq_weights=[1, 2, 1, 1], classes=["a", "b", "c"])
+    texts = {text.get_text() for text in figure.axes[0].texts}
+    assert any("3" in t and "2" in t for t in texts)  # class b: 1 right before, 3 after
+    frame = pd.DataFrame(before, columns=["a", "b", "c"])
+    with pytest.raises(InputError, match="same classes in the same order"):
+        confusion_diagram(y, frame, frame[["b", "a", "c"]])

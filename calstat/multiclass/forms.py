@@ -7,10 +7,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from statsmodels.iolib.summary import Summary
 
 from calstat._arrays.covariance import normal_quantile
 from calstat._results import format_number, make_summary, number_table
+from calstat.plots import matrix_heatmap
 
 # Tables show all entries up to this many classes, beyond it so many of the largest.
 _ALL_ROWS, _LARGEST = 5, 15
@@ -70,6 +73,37 @@ class CanonicalMap:
         names = [f"A[{i},{j}]" for i in labels for j in labels]
         names += [f"c[{i}]" for i in labels] + [f"log c[{i}]" for i in labels]
         return pd.DataFrame(np.hstack([A, c, log_c]).T, index=names, columns=["coef", "se", "lower", "upper"])
+
+    def plot(self, ax: Axes | None = None) -> Figure:
+        """
+        Draw A and c as a heat map; colours measure the departure from the identity map.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure is made when it is None.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Entries whose interval excludes the identity's value (1 on the diagonal of A, 0 off it, 1/K in c) carry a
+            star.
+        """
+        labels, K = list(self.A.index), len(self.A)
+        low, high, values = (
+            np.column_stack([a.to_numpy(), c.to_numpy()])
+            for a, c in ((self.A_lower, self.c_lower), (self.A_upper, self.c_upper), (self.A, self.c))
+        )
+        identity = np.column_stack([np.eye(K), np.full(K, 1.0 / K)])
+        return matrix_heatmap(
+            values,
+            rows=labels,
+            columns=[*labels, "c"],
+            marks=np.where((low > identity) | (high < identity), "*", ""),
+            reference=identity,
+            label="departure from the identity",
+            ax=ax,
+        )
 
     def summary(self) -> Summary:
         """
