@@ -43,6 +43,11 @@ td.text { white-space: normal; overflow-wrap: break-word; min-width: 7em; }
   th, td { padding: 0.2em 0.3em; }
   th:first-child { padding-left: 0; white-space: normal; }
 }
+@media (max-width: 27rem) {
+  th, td { padding: 0.2em 0 0.2em 0.36em; }
+  thead th { white-space: normal; }
+  td:last-child { white-space: normal; overflow-wrap: anywhere; }
+}
 @page { margin: 13mm; }
 @media print {
   body { font-size: 9pt; line-height: 1.35; }
