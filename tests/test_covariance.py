@@ -15,7 +15,6 @@ from calstat._arrays.covariance import (
     chi2_sf,
     delta_method,
     delta_variance,
-    inverse_information,
     lr_form,
     normal_quantile,
     normal_two_sided,
@@ -160,26 +159,6 @@ def test_clusters_must_be_given_and_be_two():
 
 def test_no_degrees_of_freedom_left_is_nan():
     assert np.isnan(sandwich(np.ones((1, 1)), np.ones((1, 1)), "HC1")).all()
-
-
-def test_inverse_information_marks_what_is_not_estimable():
-    half = np.random.default_rng(0).normal(size=(20, 3))
-    full = half.T @ half
-    assert inverse_information(full) == pytest.approx(np.linalg.inv(full), rel=ROUNDING)
-    twice = np.column_stack([half, half[:, 0]])
-    got = inverse_information(twice.T @ twice)
-    assert np.isnan(np.diag(got)).tolist() == [True, False, False, True]
-    assert got[1:3, 1:3] == pytest.approx(np.linalg.inv(full)[1:, 1:], rel=1e-10)
-    held = inverse_information(full, np.array([True, False, True]))
-    keep = np.ix_([0, 2], [0, 2])
-    assert held[keep] == pytest.approx(np.linalg.inv(full[keep]), rel=ROUNDING)
-    assert np.isnan(held[1]).all()
-    scale = np.diag([1e-9, 1.0, 1e9])  # units of the parameters do not matter
-    assert inverse_information(scale @ full @ scale) == pytest.approx(
-        np.linalg.inv(scale) @ np.linalg.inv(full) @ np.linalg.inv(scale), rel=1e-9
-    )
-    assert np.isnan(inverse_information(np.zeros((2, 2)))).all()
-    assert np.isnan(inverse_information(full, np.zeros(3, dtype=bool))).all()
 
 
 def test_wald_form_by_hand_and_under_redundancy():

@@ -29,7 +29,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 from scipy import special
 
-from calstat._typing import BoolArray, FloatArray, IntArray
+from calstat._typing import FloatArray, IntArray
 from calstat.exceptions import InputError
 
 _RANK = 1e-10  # eigenvalues of scaled R V R' below this share of the largest count as zero
@@ -41,39 +41,6 @@ class WaldForm(NamedTuple):
     statistic: float
     df: int
     pvalue: float
-
-
-def inverse_information(information: FloatArray, free: BoolArray | None = None, *, rtol: float = 1e-12) -> FloatArray:
-    """Inverse of the information, (k, k), with NaN in rows and columns of what is not estimable.
-
-    Parameters
-    ----------
-    information : (k, k), symmetric, non-negative definite.
-    free : (k,) False for coefficients that are held where they are (at a bound, for instance): they get NaN,
-        and the others are inferred given them. None: all are free.
-    rtol : eigenvalues below this share of the largest, after scaling to unit diagonal, count as zero.
-        A coefficient to which a direction of zero information contributes is not estimable.
-    """
-    k = information.shape[0]
-    result = np.full((k, k), np.nan)
-    kept = np.flatnonzero(np.ones(k, dtype=bool) if free is None else free)
-    if kept.size == 0:
-        return result
-    inverse, estimable = _pseudo_inverse(information[np.ix_(kept, kept)], rtol)
-    known = kept[estimable]
-    result[np.ix_(known, known)] = inverse[np.ix_(estimable, estimable)]
-    return result
-
-
-def _pseudo_inverse(matrix: FloatArray, rtol: float) -> tuple[FloatArray, BoolArray]:
-    """Pseudo-inverse after scaling to unit diagonal, and which coordinates it determines."""
-    size = np.sqrt(np.abs(np.diagonal(matrix)))
-    size = np.where(size > 0, size, 1.0)
-    values, vectors = np.linalg.eigh(matrix / np.outer(size, size))
-    kept = values > rtol * max(float(values[-1]), 0.0)
-    inverse = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T / np.outer(size, size)
-    lost = np.abs(vectors[:, ~kept]).max(axis=1, initial=0.0)
-    return inverse, lost < 1e-6
 
 
 def sandwich(

@@ -22,6 +22,7 @@ from calstat._arrays.softmax_solver import null_directions
 from calstat._input.validation import MulticlassSample
 from calstat._results import CalibrationTest
 from calstat.exceptions import InputError, NotEstimableWarning
+from calstat.multiclass.results import EXCESS_LIMIT
 
 KINDS = {"temperature": "TemperatureScaling", "vector": "VectorScaling", "dirichlet": "DirichletCalibration"}
 
@@ -30,8 +31,6 @@ _NULLS = {
     "vector": "s = 1 and b = 0 for each class in softmax(s ln p + b)",
     "dirichlet": "W = I and b = 0 in softmax(W ln p + b)",
 }
-# Variance of the score statistic beyond that of its chi-square law, relative to the latter, up to which it is trusted.
-_EXCESS = 0.1
 # Beyond so many classes the information of the full map is too large to invert; its blocks by class then serve.
 _MANY_CLASSES = 20
 # Singular values below this share of the largest are rounding, of float32 input too.
@@ -80,7 +79,7 @@ def class_recalibration_test(
     if info is not None:
         details = {"excess": score_excess(design, p, info), "df": info.rank}
         details["pvalue_chi2"] = float(stats.chi2.sf(statistic, info.rank))
-    chosen = method or ("pseudo_label" if info is None or details["excess"] > _EXCESS else "score")
+    chosen = method or ("pseudo_label" if info is None or details["excess"] > EXCESS_LIMIT else "score")
     if chosen == "score":
         if info is None:
             raise InputError(f"method='score' is for at most {_MANY_CLASSES} classes here; use 'pseudo_label'.")
