@@ -227,8 +227,18 @@ def test_acceleration_of_a_constant_is_zero():
 @pytest.mark.parametrize(("n", "rate"), [(1, 0.3), (7, 1e-9), (300, 0.02), (5000, 0.7), (40, 0.0), (40, 1.0)])
 def test_binomial_quantiles_are_scipys(n, rate):
     u = np.random.default_rng(n).random((2000, 1))
-    got = resampling.binomial_quantiles(np.array([float(n)]), np.array([rate]), u)
+    got = resampling.BinomialQuantiles(np.array([float(n)]), u).at(np.array([rate]))
     np.testing.assert_array_equal(got, stats.binom.ppf(u, n, rate))
+
+
+def test_binomial_quantiles_of_unlike_cells_do_not_mix():
+    count, rate = np.array([1.0, 2000, 30, 1]), np.array([0.4, 0.03, 1.0, 0.0])
+    u = np.random.default_rng(8).random((500, 4))
+    u[0], u[1] = 2.0**-53, 1 - 2.0**-53  # the ends of what a generator gives
+    got = resampling.BinomialQuantiles(count, u).at(rate)
+    np.testing.assert_array_equal(got[2:], stats.binom.ppf(u, count, rate)[2:])
+    np.testing.assert_array_less(stats.binom.cdf(got[0] - 1, count, rate), 1e-15)
+    np.testing.assert_array_less(stats.binom.sf(got[1], count, rate), 1e-15)
 
 
 def sample(events, count, mean_p, **options):

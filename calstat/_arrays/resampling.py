@@ -6,11 +6,12 @@ and every statistic that takes weights can be evaluated on it without copying ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
-from scipy import special, stats
+from scipy import optimize, special, stats
 
 from calstat._arrays.binning import Norm, binned_error
 from calstat._typing import FloatArray, IntArray
@@ -211,18 +212,41 @@ def uniform_draws(sample: BinnedSample, n_resamples: int, rng: np.random.Generat
     return special.ndtr(rng.standard_normal((n_resamples, size)) @ root.T)
 
 
-def binomial_quantiles(count: FloatArray, rate: FloatArray, uniform: FloatArray) -> FloatArray:
-    """Binomial(count_c, rate_c) quantiles of uniforms (B, C)."""
-    out = np.empty_like(uniform)
-    for c, (n, r) in enumerate(zip(count, rate, strict=True)):
+class BinomialQuantiles:
+    """Binomial quantiles of uniforms (B, C) that stay the same while the rates of the C cells change."""
+
+    def __init__(self, count: FloatArray, uniform: FloatArray) -> None:
+        self.count = count
+        cells, draws = uniform.shape[::-1]
+        order = np.argsort(uniform, axis=0)
+        self.cell = np.arange(cells)[:, None]
+        # The uniforms of cell c lie between c and c + 1, so that one search serves all cells.
+        self.keys = (np.take_along_axis(uniform, order, axis=0).T + self.cell).ravel()
+        place = np.empty_like(order)
+        np.put_along_axis(place, order, np.arange(draws)[:, None], axis=0)
+        self.place = place.T + self.cell * draws
+
+    def at(self, rate: FloatArray) -> FloatArray:
+        """Quantiles (B, C) at the rates (C,)."""
+        n, r = self.count[:, None], rate[:, None]
         half = _QUANTILE_WINDOW * np.sqrt(n * r * (1 - r)) + 10
-        k = np.arange(max(0, int(n * r - half)), min(int(n), int(n * r + half)) + 1)
-        # The binomial distribution function as an incomplete beta function; at k = n, where that has a pole, it is 1.
-        cumulated = np.ones(k.size)
-        below = k < n
-        cumulated[below] = special.betaincc(k[below] + 1.0, n - k[below], r)
-        out[:, c] = k[np.minimum(np.searchsorted(cumulated, uniform[:, c], side="left"), k.size - 1)]
-    return out
+        first = np.maximum(np.floor(n * r - half), 0)
+        k = first + np.arange(int(np.minimum(2 * half + 2, n + 1).max()))
+        # From each count to the next the probability grows by (n - k) / (k + 1) times the odds.
+        with np.errstate(divide="ignore"):
+            step = np.log(np.maximum(n - k, 0) / (k + 1)) + np.clip(special.logit(r), -700, 700)
+        law = np.zeros_like(k)
+        np.cumsum(step[:, :-1], axis=1, out=law[:, 1:])
+        law = np.exp(law - law.max(axis=1, keepdims=True))
+        cumulated = np.cumsum(law, axis=1)
+        cumulated /= cumulated[:, -1:]
+        size, draws = self.place.shape
+        ends = np.searchsorted(self.keys, (cumulated + self.cell).ravel(), side="right").reshape(k.shape)
+        # A uniform of almost 1 is, after adding c, the 0 of the next cell.
+        ends = np.clip(ends, draws * self.cell, draws * (self.cell + 1))
+        ends[:, -1] = draws * np.arange(1, size + 1)
+        times = np.diff(ends.ravel(), prepend=0)
+        return np.repeat(k.ravel(), times)[self.place].T
 
 
 def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float) -> InvertedInterval:
@@ -241,29 +265,32 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
     sign = np.where(gap != 0, np.sign(gap), np.where(mean_p <= 0.5, 1.0, -1.0))
     size = np.abs(gap)
     room = np.where(sign > 0, 1 - mean_p, mean_p)
+    quantiles = BinomialQuantiles(n, uniform)
+    # More than alpha / 2 of the draws reach the observed error if the draw of this rank from the end does.
+    rank = int(np.floor(uniform.shape[0] * alpha / 2))
+    margin = 1e-12 * max(observed, 1e-300)
 
     def moved(t: float) -> FloatArray:
         return sign * np.minimum(np.maximum(size + t, 0), room)
 
-    def tails(t: float) -> tuple[float, float]:
-        draws = sample_error(sample, binomial_quantiles(n, mean_p + moved(t), uniform) - expected)
-        margin = 1e-12 * max(observed, 1e-300)
-        return float(np.mean(draws >= observed - margin)), float(np.mean(draws <= observed + margin))
+    @cache
+    def beyond(t: float) -> tuple[float, float]:
+        """How far the upper tail of the draws lies above the observed error, and the lower tail below it."""
+        draws = sample_error(sample, quantiles.at(mean_p + moved(t)) - expected)
+        last = draws.size - 1 - rank
+        draws.partition((rank, last))
+        return float(draws[last]) - observed + margin, observed + margin - float(draws[rank])
 
-    def limit(inside: float, outside: float, keeps: Callable[[float], bool]) -> float:
-        if keeps(outside):
+    def limit(inside: float, outside: float, side: int) -> float:
+        if beyond(outside)[side] >= 0:
             return outside
-        for _ in range(_BISECTIONS):
-            middle = (inside + outside) / 2
-            inside, outside = (middle, outside) if keeps(middle) else (inside, middle)
-        return outside
+        return optimize.brentq(lambda t: beyond(t)[side], inside, outside, xtol=(top - bottom) / 2**_BISECTIONS)
 
     bottom, top = -float(size.max()), float((room - size).max())
-    if tails(bottom)[1] <= alpha / 2:
+    if beyond(bottom)[1] < 0:
         return InvertedInterval(low=0.0, high=0.0, empty=True)
-    low = limit(top, bottom, lambda t: tails(t)[0] > alpha / 2)
-    high = limit(bottom, top, lambda t: tails(t)[1] > alpha / 2)
-    error = [float(sample_error(sample, n * moved(t))) for t in (low, high)]
+    limits = limit(top, bottom, 0), limit(bottom, top, 1)
+    error = [float(sample_error(sample, n * moved(t))) for t in limits]
     return InvertedInterval(low=min(error), high=max(error), empty=False)
 
 
