@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-_PATH = Path(__file__).parent / "studies" / "coverage_study.py"
+_PATH = Path(__file__).parents[1] / "studies" / "coverage_study.py"
 _SPEC = importlib.util.spec_from_file_location("coverage_study", _PATH)
 study = importlib.util.module_from_spec(_SPEC)
 # Dataclasses look their module up by name.

@@ -379,7 +379,7 @@ def test_bootstrap_is_percentiles_of_refits_and_repeats_with_its_seed():
         res.get_prediction(method="bayes")
 
 
-STUDY = Path(__file__).parent / "studies" / "map_intervals.py"
+STUDY = Path(__file__).parents[1] / "studies" / "map_intervals.py"
 TRUTHS = ("shrunk", "calibrated", "constant", "steep")
 
 

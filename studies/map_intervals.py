@@ -1,6 +1,6 @@
 """Coverage of the 95% intervals of isotonic and histogram maps, by simulation.
 
-    python tests/studies/map_intervals.py --runs 1000 --out docs/_tables/map_intervals.md
+    python studies/map_intervals.py --runs 1000 --out docs/_tables/map_intervals.md
 
 Scores are expit(1.5 z) with z standard normal. The bootstrap takes a tenth of the runs, with 199 draws each. Each
 cell has its own seed; the short form of the study is in tests/test_nonparametric.py.

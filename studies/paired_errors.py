@@ -1,6 +1,6 @@
 """Coverage of the interval for the difference of two calibration errors, beside a paired bootstrap, by simulation.
 
-    python tests/studies/paired_errors.py --runs 1000 --bootstrap-runs 400
+    python studies/paired_errors.py --runs 1000 --bootstrap-runs 400
 
 Prints, by kind of forecasts and n: coverage of `compare_forecasts(score="squared_ece")`, and of the percentile and the
 bias-corrected normal interval of a paired bootstrap of the difference in `ece` with 400 resamples.

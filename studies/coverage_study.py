@@ -2,7 +2,7 @@
 
 Long form, which writes the tables that the documentation shows (many hours)::
 
-    python tests/studies/coverage_study.py --runs 5000 --out coverage.md
+    python studies/coverage_study.py --runs 5000 --out coverage.md
 
 The short form runs in the test suite. Every cell has its own seed, so that cells can be run alone.
 """
@@ -20,6 +20,7 @@ import numpy as np
 
 import calstat as cs
 from calstat._arrays.binning import bin_table, equal_width_edges
+from calstat._arrays.logistic import fit_logistic
 
 BINARY = ("calibrated", "shifted", "overconfident", "local", "rare", "ties")
 NULL = ("calibrated", "rare", "ties")
@@ -101,8 +102,6 @@ def _log_truth(p, q):
 
 
 def _recalibration_truth(p, q, columns):
-    from calstat._arrays.logistic import fit_logistic
-
     z = np.log(p) - np.log1p(-p)
     if columns == 1:
         return float(fit_logistic([np.ones_like(p)], q, offset=z).params[0])
