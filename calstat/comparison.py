@@ -9,19 +9,28 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import linalg
 from statsmodels.iolib.summary import Summary
 
 from calstat._arrays.covariance import chi2_sf
 from calstat._arrays.pseudo_labels import monte_carlo
-from calstat._arrays.softmax import QuadraticPenalty, probabilities_of
-from calstat._arrays.softmax_inference import drawn_labels
-from calstat._arrays.softmax_maps import FULL, SoftmaxMap, fit_map
+from calstat._arrays.softmax import Design, QuadraticPenalty, probabilities_of
+from calstat._arrays.softmax_inference import (
+    Information,
+    drawn_labels,
+    information_at,
+    information_beyond,
+    score_excess,
+    score_statistic,
+)
+from calstat._arrays.softmax_maps import FULL, SoftmaxMap, embedding, fit_map
+from calstat._arrays.softmax_solver import null_directions
 from calstat._input.validation import check_count, check_rng
 from calstat._results import format_count, format_number, format_pvalue, make_summary, number_table
-from calstat._typing import FloatArray, RNGLike
+from calstat._typing import FloatArray, IntArray, RNGLike
 from calstat.exceptions import InputError
 from calstat.multiclass.parts import MulticlassData
-from calstat.multiclass.results import SoftmaxResults
+from calstat.multiclass.results import EXCESS_LIMIT, LARGE, ROWS_PER_PARAMETER, SoftmaxResults
 
 # Maps by size: each contains those before it, on the same features. Temperature is one slope without constants, and
 # constants alone (slopes fixed at 1) do not contain it.
@@ -38,7 +47,10 @@ class ModelComparison:
     table : DataFrame
         A line for each map: `df` (effective parameters of penalised maps), `llf`, `aic`, `bic`; and against the line
         before: `df_diff`, `lr` (twice the gain of the log-likelihood), `pvalue`, and `reference`, the law that the
-        p-value comes from: "chi2", "simulated", or "" where there is none.
+        p-values come from: "chi2", "simulated", or "" where there is none. `score` is the score statistic of the same
+        step, made at the smaller map, with `pvalue_score`; `excess` is the excess variance of that statistic over the
+        chi-square's, relative to the latter: chi-square p-values are good where it is below 0.05. These three are NaN
+        for penalised maps, and for full maps of more than 20 classes.
     nobs : float
         Number of observations.
     n_resamples : int
@@ -62,29 +74,42 @@ class ModelComparison:
         statsmodels.iolib.summary.Summary
             One line for each map.
         """
-        rows = [
-            [
-                format_count(round(row["df"], 2)),
-                format_number(row["llf"], 3),
-                "" if first else format_number(row["lr"], 3),
-                "" if first else format_pvalue(row["pvalue"]),
-                format_number(row["aic"], 2),
-                format_number(row["bic"], 2),
-            ]
-            for first, (_, row) in zip([True] + [False] * len(self.table), self.table.iterrows(), strict=False)
+        table, count = self.table, len(self.table)
+        columns = {
+            "df": [format_count(round(df, 2)) for df in table["df"]],
+            "log-lik.": [format_number(llf, 3) for llf in table["llf"]],
+            "LR": ["", *(format_number(lr, 3) for lr in table["lr"].iloc[1:])],
+            "p": ["", *(format_pvalue(p) for p in table["pvalue"].iloc[1:])],
+            "score": ["", *("" if np.isnan(s) else format_number(s, 3) for s in table["score"].iloc[1:])],
+            "p (score)": ["", *("" if np.isnan(p) else format_pvalue(p) for p in table["pvalue_score"].iloc[1:])],
+            "AIC": [format_number(aic, 2) for aic in table["aic"]],
+            "BIC": [format_number(bic, 2) for bic in table["bic"]],
+        }
+        shown = [name for name, texts in columns.items() if any(texts)]
+        rows = [[columns[name][i] for name in shown] for i in range(count)]
+        printed = number_table(rows, shown, [str(i) for i in table.index], title="Nested calibration maps")
+        return make_summary([printed], self._notes())
+
+    def _notes(self) -> list[str]:
+        table = self.table.iloc[1:]
+        notes = [
+            "LR (twice the gain in log-likelihood), score test and p compare each map with the one before it."
         ]
-        headers = ["df", "log-lik.", "LR", "p", "AIC", "BIC"]
-        notes = ["LR and p compare each map with the one before it."]
-        references = set(self.table["reference"])
-        if "simulated" in references:
+        if "simulated" in set(table["reference"]):
             notes.append(f"Simulated p-values: labels drawn {self.n_resamples} times from the fitted smaller map.")
-        if self.table["pvalue"].iloc[1:].isna().any():
+        if table["pvalue"].isna().any():
             notes.append(
                 "The LR of a penalised map has no chi-square law: pass n_resamples for a p-value simulated under the "
                 "smaller map."
             )
-        table = number_table(rows, headers, [str(i) for i in self.table.index], title="Nested calibration maps")
-        return make_summary([table], notes)
+        good = (table["excess"] <= EXCESS_LIMIT) & (self.nobs >= ROWS_PER_PARAMETER * table["df"])
+        poor = [str(name) for name in table.index[(table["reference"] == "chi2") & ~good]]
+        if poor:
+            notes.append(
+                f"The chi-square law is a poor reference for {' and '.join(poor)} on these data (sharp probabilities, "
+                "many classes or few rows): pass n_resamples for p-values simulated under the smaller map."
+            )
+        return notes
 
 
 def compare_models(
@@ -107,7 +132,7 @@ def compare_models(
     Returns
     -------
     ModelComparison
-        df, log-likelihood, LR against the map before, p, AIC and BIC; prints as a table.
+        df, log-likelihood, LR and score test against the map before, AIC and BIC; prints as a table.
 
     Raises
     ------
@@ -117,6 +142,10 @@ def compare_models(
     Notes
     -----
     A robust covariance plays no part here. The LR of a penalised map compares log-likelihoods without the penalty.
+
+    The score test asks whether the gradient of the larger map is 0 at the fitted smaller one,
+    :math:`U' (J^{-} - J_0^{-}) U` with the information J of the larger and :math:`J_0` of the smaller map. Under the
+    smaller map it has the law of LR in large samples. It stays well defined where the larger fit is separated.
 
     Examples
     --------
@@ -145,14 +174,15 @@ def compare_models(
     for smaller, larger in zip(smaller_of, ordered, strict=True):
         line = _line(larger.edf, larger.llf, larger.nobs)
         line |= {"df_diff": line["df"] - lines[-1]["df"], "lr": 2.0 * (line["llf"] - lines[-1]["llf"])}
-        lines.append(line | _pvalue(smaller, larger, float(line["lr"]), count, generator))
+        lines.append(line | _tests(smaller, larger, float(line["lr"]), count, generator))
     table = pd.DataFrame(lines, index=["identity", *_names(ordered)])
     return ModelComparison(table=table, nobs=first.nobs, n_resamples=count)
 
 
 def _line(df: float, llf: float, nobs: float) -> dict[str, Any]:
     line: dict[str, Any] = {"df": df, "llf": llf, "df_diff": np.nan, "lr": np.nan, "pvalue": np.nan}
-    return line | {"reference": "", "aic": -2.0 * llf + 2.0 * df, "bic": -2.0 * llf + np.log(nobs) * df}
+    line |= {"reference": "", "score": np.nan, "pvalue_score": np.nan, "excess": np.nan}
+    return line | {"aic": -2.0 * llf + 2.0 * df, "bic": -2.0 * llf + np.log(nobs) * df}
 
 
 def _names(results: Sequence[SoftmaxResults]) -> list[str]:
@@ -200,43 +230,94 @@ def _equal(a: FloatArray | None, b: FloatArray | None) -> bool:
     return (a is None and b is None) or (a is not None and b is not None and np.array_equal(a, b))
 
 
-def _pvalue(
+def _tests(
     smaller: SoftmaxResults | None, larger: SoftmaxResults, lr: float, count: int, rng: np.random.Generator
 ) -> dict[str, Any]:
+    """Score test of the smaller map, and p-values of both tests."""
+    found: dict[str, Any] = {"score": np.nan}
+    within = _within(smaller, larger)
+    if within is not None:
+        rows = larger.fitted_rows
+        p = _probabilities(smaller, larger, rows if smaller is None else smaller.fitted_rows)
+        design, info = _beyond(larger, rows.features, rows.codes, rows.weights, p, within)
+        found["score"] = score_statistic(design, p, info.inverse)
+        found |= {"pvalue_score": chi2_sf(found["score"], info.rank), "excess": score_excess(design, p, info)}
     if count:
-        draws = _simulate(smaller, larger, count, rng)
-        return {"pvalue": monte_carlo(lr, draws).pvalue, "reference": "simulated"}
-    if larger.penalty is not None or (smaller is not None and smaller.penalty is not None):
-        return {}
-    df = larger.rank - (0 if smaller is None else smaller.rank)
-    return {"pvalue": chi2_sf(lr, df), "reference": "chi2"}
+        draws = _simulate(smaller, larger, within, count, rng)
+        found |= {"pvalue": monte_carlo(lr, draws[0]).pvalue, "reference": "simulated"}
+        found["pvalue_score"] = monte_carlo(found["score"], draws[1]).pvalue
+    elif larger.penalty is None and (smaller is None or smaller.penalty is None):
+        df = larger.rank - (0 if smaller is None else smaller.rank)
+        found |= {"pvalue": chi2_sf(lr, df), "reference": "chi2"}
+    return found
+
+
+def _probabilities(smaller: SoftmaxResults | None, larger: SoftmaxResults, rows: MulticlassData) -> FloatArray:
+    """Fitted probabilities (K, n) of the smaller map, or those of the identity."""
+    form = larger.form if smaller is None else smaller.form
+    theta = form.identity(len(rows.features)) if smaller is None else smaller.theta
+    return probabilities_of(form.design(rows.features, rows.codes, rows.weights), theta)
+
+
+def _within(smaller: SoftmaxResults | None, larger: SoftmaxResults) -> FloatArray | None:
+    """Directions (f, g) of the smaller map in the free parameters of the larger; None if there is no score test."""
+    K = larger.n_classes
+    if larger.penalty is not None or (larger.form.kind in FULL and K > LARGE):
+        return None
+    if smaller is None:
+        return np.zeros((larger.form.shape_only(K).n_free, 0))
+    if smaller.penalty is not None or not smaller.converged:
+        return None
+    rows = smaller.fitted_rows
+    lost = null_directions(smaller.form.design(rows.features, rows.codes, rows.weights), None, rows.rtol)
+    determined = linalg.null_space(lost.T) if lost.shape[1] else np.eye(lost.shape[0])
+    return embedding(smaller.form, larger.form, K) @ determined
+
+
+def _beyond(
+    larger: SoftmaxResults,
+    features: FloatArray,
+    codes: IntArray,
+    weights: FloatArray | None,
+    p: FloatArray,
+    within: FloatArray,
+) -> tuple[Design, Information]:
+    """Design of the larger map, and what is known of it beyond the smaller map, whose probabilities are p (K, n)."""
+    design = larger.form.design(features, codes, weights)
+    info = information_at(design, None, p, null=null_directions(design, None, larger.fitted_rows.rtol))
+    return design, information_beyond(info, within)
 
 
 def _simulate(
-    smaller: SoftmaxResults | None, larger: SoftmaxResults, count: int, rng: np.random.Generator
+    smaller: SoftmaxResults | None,
+    larger: SoftmaxResults,
+    within: FloatArray | None,
+    count: int,
+    rng: np.random.Generator,
 ) -> FloatArray:
-    """LR (count,) of labels drawn from the smaller map; weighted rows are drawn as their copies."""
+    """LR and score statistics (2, count) of labels drawn from the smaller map; weighted rows are drawn as copies."""
     big = larger.fitted_rows
     small = big if smaller is None else smaller.fitted_rows
     features, below = big.features, small.features
+    p = _probabilities(smaller, larger, small)
     if big.weights is not None:
-        copies = big.weights.astype(np.int64)
-        features, below = np.repeat(features, copies, axis=1), np.repeat(below, copies, axis=1)
+        features, below, p = (np.repeat(a, big.weights.astype(np.int64), axis=1) for a in (features, below, p))
     n, K = features.shape[1], len(features)
-    form = larger.form if smaller is None else smaller.form
-    theta = form.identity(K) if smaller is None else smaller.theta
-    p = probabilities_of(form.design(below, np.zeros(n, dtype=np.int64), None), theta)
     cumulative = p.cumsum(axis=0)
     penalties = [_quadratic(r, K) for r in (smaller, larger)]
-    draws = np.empty(count)
+    draws = np.full((2, count), np.nan)
     for b in range(count):
-        codes = drawn_labels(cumulative, rng)
+        codes, refitted = drawn_labels(cumulative, rng), p
         high = fit_map(larger.form, features, codes, None, penalties[1], start=larger.theta, rtol=big.rtol).loss
         if smaller is None:
             low = -float(np.log(np.maximum(p[codes, np.arange(n)], np.finfo(np.float64).tiny)).mean())
         else:
-            low = fit_map(form, below, codes, None, penalties[0], start=theta, rtol=small.rtol).loss
-        draws[b] = 2.0 * n * (low - high)
+            fit = fit_map(smaller.form, below, codes, None, penalties[0], start=smaller.theta, rtol=small.rtol)
+            low, refitted = fit.loss, fit.probabilities
+        draws[0, b] = 2.0 * n * (low - high)
+        if within is not None:
+            design, info = _beyond(larger, features, codes, None, refitted, within)
+            draws[1, b] = score_statistic(design, refitted, info.inverse)
     return draws
 
 

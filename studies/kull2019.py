@@ -16,7 +16,11 @@ of that map on the rows of the other folds.
 (m, K), ``test_labels`` (m,). Maps are fitted without each of five folds of the validation rows in turn, and their test
 predictions are averaged. The strength is the one with the lowest log-loss on rows left out.
 
-Finished sets are kept: run the same command again to go on.
+``--off-diagonal`` asks of networks with up to 50 classes whether the weights between classes of the full map are real
+(tests of vector scaling within matrix scaling, without a penalty, on the validation rows), and whether they help on the
+test rows (differences in log-loss with standard errors).
+
+Files of other kinds are passed over. Finished sets are kept: run the same command again to go on.
 """
 
 from __future__ import annotations
@@ -43,12 +47,23 @@ ODIR_GRID = [cs.ODIR(lam, mu) for lam in (1e3, 1e1, 1e-1, 1e-3, 1e-5, 1e-7) for 
 BIN_GRID = (5, 10, 15, 20, 25, 30)
 NETWORK_L2_GRID = [cs.L2(10.0**k) for k in range(-1, -9, -1)]
 NETWORK_ODIR_GRID = [cs.ODIR(10.0**k, 10.0**m) for k in range(2, -4, -1) for m in (1, -1, -3, -5)]
+# With 100 classes a map has 10,100 parameters for 5,000 rows, and only strong penalties do: in trials of two networks,
+# in two folds each, the best lambda was 100 for ODIR and 0.01 for L2, inside these grids. With ODIR's lambda at 100, 10
+# and 1 the held-out log-loss of one network was 1.03, 1.15 and 1.7.
+MANY_CLASSES = 50
+LARGE_L2_GRID = [cs.L2(10.0**k) for k in range(0, -5, -1)]
+LARGE_ODIR_GRID = [cs.ODIR(10.0**k, 10.0**m) for k in range(4, 0, -1) for m in (1, -1, -3, -5)]
 FIELDS = [
     "dataset", "classifier", "method", "n_fit", "n_test", "n_classes", "accuracy", "log_loss", "brier_score", "mce",
     "conf_ece", "cw_ece", "p_conf_ece", "p_cw_ece", "chosen", "seconds", "test_seconds", "warnings",
 ]  # fmt: skip
+OFF_DIAGONAL_FIELDS = [
+    "dataset", "classifier", "method", "n_fit", "n_test", "n_classes", "df", "excess", "n_resamples",
+    "lr", "p_lr", "p_lr_chi2", "score", "p_score", "p_score_chi2",
+    *(f"{name}{end}" for name in ("penalised", "zeroed", "plain") for end in ("", "_se", "_p")), "seconds",
+]  # fmt: skip
 
-Job = tuple[Path, float, int]
+Job = tuple[Callable[..., Iterator[dict[str, Any]]], Path, tuple[Any, ...]]
 Candidate = tuple[str, Callable[[np.ndarray, np.ndarray], Any]]
 
 
@@ -98,20 +113,26 @@ def calibrate(data: Any, candidates: Sequence[Candidate]) -> tuple[np.ndarray, s
     return np.mean(predictions, axis=0), " ".join(chosen)
 
 
-NETWORK_METHODS: dict[str, tuple[Any, list[Any]]] = {
-    "TempS": (cs.TemperatureScaling, []),
-    "VecS": (cs.VectorScaling, []),
-    "DirL2": (cs.DirichletCalibration, NETWORK_L2_GRID),
-    "DirODIR": (cs.DirichletCalibration, NETWORK_ODIR_GRID),
-    "MS-ODIR": (cs.MatrixScaling, NETWORK_ODIR_GRID),
-}
+def network_methods(n_classes: int) -> dict[str, tuple[Any, list[Any]]]:
+    """Maps of networks and the strengths to choose from."""
+    large = n_classes > MANY_CLASSES
+    l2, odir = (LARGE_L2_GRID, LARGE_ODIR_GRID) if large else (NETWORK_L2_GRID, NETWORK_ODIR_GRID)
+    return {
+        "TempS": (cs.TemperatureScaling, []),
+        "VecS": (cs.VectorScaling, []),
+        "DirL2": (cs.DirichletCalibration, l2),
+        "DirODIR": (cs.DirichletCalibration, odir),
+        "MS-ODIR": (cs.MatrixScaling, odir),
+    }
 
 
-def calibrate_network(data: Any) -> Iterator[tuple[str, np.ndarray, str]]:
-    """Name, calibrated test probabilities (m, K) and choice of each method."""
+def calibrate_network(data: Any, only: Sequence[str] = ()) -> Iterator[tuple[str, np.ndarray, str]]:
+    """Name, calibrated test probabilities (m, K) and choice of each method, or of some."""
     y, z, test = data["val_labels"], data["val_logits"].astype(float), data["test_logits"].astype(float)
     yield "Uncal", softmax(test, axis=1), ""
-    for name, (kind, grid) in NETWORK_METHODS.items():
+    for name, (kind, grid) in network_methods(z.shape[1]).items():
+        if only and name not in only:
+            continue
         folds: dict[str, Any] = {"folds": 5, "shuffle": True, "rng": 0}
         options: dict[str, Any] = {"scores": "logit"}
         fit_options: dict[str, Any] = {}
@@ -179,6 +200,49 @@ def run_set(path: Path, eps: float, draws: int) -> Iterator[dict[str, Any]]:
         }
 
 
+def off_diagonal(path: Path, n_resamples: int) -> Iterator[dict[str, Any]]:
+    """Are weights between classes real, and do they help? One row for a network."""
+    start = time.process_time()
+    with np.load(path) as archive:
+        data = dict(archive)
+    y, z, test_y, test = (data[f"{part}_{name}"] for part in ("val", "test") for name in ("labels", "logits"))
+    z, test = z.astype(float), test.astype(float)
+    vector, matrix = cs.VectorScaling(y, z).fit(), cs.MatrixScaling(y, z).fit(cov=False)
+    chi2, drawn = (
+        cs.compare_models([vector, matrix], n_resamples=draws, rng=0).table.loc["MatrixScaling"]
+        for draws in (None, n_resamples)
+    )
+    row = {
+        "n_fit": y.size, "n_test": test_y.size, "n_classes": z.shape[1], "df": chi2["df_diff"],
+        "excess": chi2["excess"], "n_resamples": n_resamples,
+        "lr": chi2["lr"], "p_lr": drawn["pvalue"], "p_lr_chi2": chi2["pvalue"],
+        "score": chi2["score"], "p_score": drawn["pvalue_score"], "p_score_chi2": chi2["pvalue_score"],
+    }  # fmt: skip
+    fits = {name: p for name, p, _ in calibrate_network(data, only=("VecS", "MS-ODIR"))}
+    pairs = {
+        "penalised": (fits["MS-ODIR"], fits["VecS"]),
+        "zeroed": (fits["MS-ODIR-zero"], fits["MS-ODIR"]),
+        "plain": (matrix.predict(test), vector.predict(test)),
+    }
+    for name, (first, second) in pairs.items():
+        found = cs.compare_forecasts(test_y, first, second, score="log", eps=FLOOR)
+        row |= {name: found.details["difference"], f"{name}_se": found.details["se"], f"{name}_p": found.pvalue}
+    dataset, network = path.stem.split("_", 1)
+    numbers = {key: value if isinstance(value, int) else f"{value:.6g}" for key, value in row.items()}
+    seconds = f"{time.process_time() - start:.3f}"
+    yield {"dataset": dataset, "classifier": network, "method": "off-diagonal", **numbers, "seconds": seconds}
+
+
+def kind_of(path: Path) -> str:
+    """What a file holds: "classifier", "network", "large network" or "other"."""
+    with np.load(path) as archive:
+        if "cal_fold" in archive:
+            return "classifier"
+        if "val_logits" not in archive:
+            return "other"
+        return "network" if archive["val_logits"].shape[1] <= MANY_CLASSES else "large network"
+
+
 def finished(results: Path) -> set[str]:
     """Sets of predictions that the file of results already holds."""
     if not results.exists():
@@ -188,7 +252,8 @@ def finished(results: Path) -> set[str]:
 
 
 def _run(job: Job) -> list[dict[str, Any]]:
-    return list(run_set(*job))
+    run, path, arguments = job
+    return list(run(path, *arguments))
 
 
 def completed(jobs: list[Job], processes: int) -> Iterator[list[dict[str, Any]]]:
@@ -205,22 +270,28 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path, help="folder of the sets of predictions")
     parser.add_argument("--results", type=Path, required=True, help="CSV that rows are added to")
+    parser.add_argument("--off-diagonal", action="store_true", help="tests of the weights between classes instead")
     parser.add_argument("--datasets", nargs="*", help="only these data sets")
     parser.add_argument("--classifiers", nargs="*", help="only these classifiers or networks")
     parser.add_argument("--eps", type=float, default=TINY, help="clip of probabilities in the nine methods")
     parser.add_argument("--draws", type=int, default=1000, help="draws of each pseudo-label test")
     parser.add_argument("--processes", type=int, choices=(1, 2), default=1)
     options = parser.parse_args()
+    if options.off_diagonal:
+        run, arguments, kinds, fields = off_diagonal, (options.draws,), {"network"}, OFF_DIAGONAL_FIELDS
+    else:
+        kinds = {"classifier", "network", "large network"}
+        run, arguments, fields = run_set, (options.eps, options.draws), FIELDS
     done = finished(options.results)
-    jobs = []
+    jobs: list[Job] = []
     for path in sorted(options.folder.glob("*_*.npz"), key=lambda path: path.stat().st_size):
         dataset, classifier = path.stem.split("_", 1)
         wanted = dataset in (options.datasets or [dataset]) and classifier in (options.classifiers or [classifier])
-        if wanted and path.stem not in done:
-            jobs.append((path, options.eps, options.draws))
+        if wanted and path.stem not in done and kind_of(path) in kinds:
+            jobs.append((run, path, arguments))
     new = not options.results.exists()
     with options.results.open("a", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, FIELDS)
+        writer = csv.DictWriter(file, fields)
         if new:
             writer.writeheader()
         for rows in completed(jobs, options.processes):

@@ -58,7 +58,7 @@ def test_the_table_by_hand(sample: tuple[np.ndarray, np.ndarray]) -> None:
     np.testing.assert_allclose(table["bic"], -2 * table["llf"] + np.log(500) * table["df"])
     assert table["pvalue"].iloc[1] < 1e-4
     assert (table["pvalue"].iloc[2:] > 0.01).all()
-    assert "compare each map with the one before it" in str(comparison)
+    assert "compare each map with the one before it" in " ".join(str(comparison).split())
 
 
 def test_penalised_maps_have_a_p_value_only_when_it_is_simulated(sample: tuple[np.ndarray, np.ndarray]) -> None:
@@ -113,3 +113,70 @@ def test_what_is_not_nested_is_refused(sample: tuple[np.ndarray, np.ndarray]) ->
         cs.compare_models([])
     shifted = cs.TemperatureScaling(y, np.log(p) + 3.0).fit()  # temperature does not see the constant
     assert cs.compare_models([shifted, maps["full"]]).table["df"].tolist() == [0.0, 1.0, 8.0]
+
+
+def test_the_score_of_the_first_map_is_that_of_the_identity(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    for name, map_ in fits(sample).items():
+        if name != "odir":
+            alone = map_.test_identity("score")
+            line = cs.compare_models([map_]).table.iloc[1]
+            # The same numbers in another order of summation.
+            np.testing.assert_allclose([line["score"], line["pvalue_score"]], tuple(alone), rtol=1e-9)
+
+
+@pytest.mark.parametrize("smaller", ["temperature", "common", "vector"])
+def test_the_score_statistic_by_hand(sample: tuple[np.ndarray, np.ndarray], smaller: str) -> None:
+    """U' J^-1 U of the full map at the fitted smaller one, whose own share of U is 0 at its optimum."""
+    maps = fits(sample)
+    y, p = sample
+    x = np.column_stack([np.log(p), np.ones(len(y))])
+    fitted = np.asarray(maps[smaller].predict(p))
+    residual = np.eye(3)[y][:, 1:] - fitted[:, 1:]
+    u = np.einsum("nk,nq->kq", residual, x).ravel()
+    spread = np.einsum("nk,kl->nkl", fitted, np.eye(3)) - np.einsum("nk,nl->nkl", fitted, fitted)
+    J = np.einsum("nkl,nq,nr->kqlr", spread[:, 1:, 1:], x, x).reshape(8, 8)
+    line = cs.compare_models([maps[smaller], maps["full"]]).table.iloc[2]
+    # The smaller optimum is known to 1e-8 of its gradient, which enters squared.
+    assert line["score"] == pytest.approx(u @ np.linalg.solve(J, u), rel=1e-6)
+    assert line["pvalue_score"] == pytest.approx(special.chdtrc(8 - maps[smaller].rank, line["score"]), rel=1e-6)
+    # Both have the same law in large samples, and are of the same order of size here.
+    assert line["score"] == pytest.approx(line["lr"], rel=0.25)
+
+
+def test_the_score_test_finds_weights_off_the_diagonal(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    y, p = sample
+    W = np.array([[1.0, 0.8, -0.8], [-0.8, 1.0, 0.8], [0.8, -0.8, 1.0]])
+    q = special.softmax(np.log(p) @ W.T, axis=1)
+    y = (q.cumsum(axis=1)[:, :-1] < np.random.default_rng(5).random((500, 1))).sum(axis=1)
+    maps = fits((y, p))
+    line = cs.compare_models([maps["vector"], maps["full"]]).table.iloc[2]
+    assert line["pvalue_score"] < 1e-4
+    assert line["pvalue"] < 1e-4
+    drawn = cs.compare_models([maps["vector"], maps["full"]], n_resamples=49, rng=1).table.iloc[2]
+    assert drawn[["pvalue", "pvalue_score"]].tolist() == [0.02, 0.02]
+
+
+def test_simulated_score_tests_agree_with_chi_square_ones(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    maps = fits(sample)
+    pair = [maps["vector"], maps["full"]]
+    chi2 = cs.compare_models(pair).table.iloc[2]
+    drawn = cs.compare_models(pair, n_resamples=400, rng=3).table.iloc[2]
+    assert chi2["excess"] < 0.05
+    # Three Monte Carlo errors of 0.025.
+    assert abs(chi2["pvalue_score"] - drawn["pvalue_score"]) < 0.075
+
+
+def test_sharp_probabilities_are_told() -> None:
+    rng = np.random.default_rng(1)
+    z = rng.normal(size=(300, 3)) * 6.0
+    y = (special.softmax(z, axis=1).cumsum(axis=1)[:, :-1] < rng.random((300, 1))).sum(axis=1)
+    comparison = cs.compare_models([cs.VectorScaling(y, z).fit(), cs.MatrixScaling(y, z).fit()])
+    assert comparison.table["excess"].iloc[2] > 0.05
+    assert "poor reference for" in " ".join(str(comparison).split())
+
+
+def test_many_classes_and_penalties_have_no_score_test(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    maps = fits(sample)
+    table = cs.compare_models([maps["vector"], maps["odir"]]).table
+    assert table["score"].iloc[1] > 0.0
+    assert table[["score", "pvalue_score", "excess"]].iloc[2].isna().all()

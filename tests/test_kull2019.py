@@ -98,6 +98,31 @@ def test_the_mean_over_folds(study: object, folder: Path, monkeypatch: pytest.Mo
     assert table.loc[("tree", "TempS"), "log_loss"] == pytest.approx(cs.log_loss(y, mean), rel=1e-9)
 
 
+def test_weights_between_classes(study: object, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.savez(folder / "other_thing.npz", test_probs=np.ones((2, 2)) / 2)
+    results = folder / "off.csv"
+    run(study, monkeypatch, str(folder), "--results", str(results), "--off-diagonal", "--draws", "19")
+    table = pd.read_csv(results)
+    assert table["classifier"].tolist() == ["small-net"]
+    row = table.iloc[0]
+    data = np.load(folder / "pictures_small-net.npz")
+    maps = [kind(data["val_labels"], data["val_logits"]).fit() for kind in (cs.VectorScaling, cs.MatrixScaling)]
+    line = cs.compare_models(maps).table.iloc[2]
+    assert row["df"] == 3
+    # Written with six digits.
+    assert row[["lr", "score"]].tolist() == pytest.approx(line[["lr", "score"]].tolist(), rel=1e-5)
+    new = data["test_logits"].astype(float)
+    losses = [cs.log_loss(data["test_labels"], m.predict(new)) for m in maps]
+    assert row["plain"] == pytest.approx(losses[1] - losses[0], rel=1e-4)
+    assert row["p_lr"] >= 0.05
+
+
+def test_many_classes_have_stronger_penalties(study: object) -> None:
+    few, many = (study.network_methods(k)["MS-ODIR"][1] for k in (10, 100))  # type: ignore[attr-defined]
+    assert max(q.lam for q in few) < max(q.lam for q in many)
+    assert min(q.lam for q in few) < min(q.lam for q in many)
+
+
 def test_two_processes_give_the_same(study: object, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     one, two = folder / "one.csv", folder / "two.csv"
     run(study, monkeypatch, str(folder), "--results", str(one), "--draws", "9")

@@ -8,7 +8,7 @@ penalty, both on the sum scale.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import linalg, special
@@ -258,6 +258,17 @@ def score_excess(design: Design, probabilities: FloatArray, info: Information) -
         share = np.einsum("nk,nk->n", p, q**2) - mean**2
         total += float(share.sum() if design.weights is None else share @ design.weights[rows])
     return total / (2.0 * max(info.rank, 1))
+
+
+def information_beyond(info: Information, within: FloatArray) -> Information:
+    """Information about a larger map that is left when a smaller one is fitted: for the score test of the smaller.
+
+    The columns of `within` (f, g) are the directions in which the smaller map may move; none for the identity.
+    """
+    if within.shape[1] == 0:
+        return info
+    own = _inverse(within.T @ info.likelihood @ within, np.zeros((within.shape[1], 0)))
+    return replace(info, inverse=info.inverse - within @ own @ within.T, rank=info.rank - within.shape[1])
 
 
 def logit_covariances(design: Design, free: FloatArray) -> Iterator[tuple[slice, FloatArray]]:

@@ -136,6 +136,18 @@ class SoftmaxMap:
         return np.concatenate([slopes, places[:, -1]]).astype(np.int64)
 
 
+def embedding(smaller: SoftmaxMap, larger: SoftmaxMap, n_classes: int) -> FloatArray:
+    """Free parameters of a larger map (f, g), as functions of those of a smaller one that has no full weights."""
+    a, b = smaller.shape_only(n_classes), larger.shape_only(n_classes)
+    changes = a.push(np.eye(a.n_free))
+    if larger.kind in FULL:
+        diagonal = np.zeros((*b.shape, a.n_free))
+        diagonal[np.arange(n_classes), np.arange(n_classes)] = changes[:, 0]
+        diagonal[:, -1] = changes[:, 1]
+        changes = diagonal
+    return np.column_stack([b.free(change) for change in np.moveaxis(changes, -1, 0)])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MapFit:
     """A fitted map: the minimiser, what the data leave open, and how the search ended.
