@@ -15,6 +15,7 @@ from calstat import plots
 from calstat._arrays.binning import Strategy, assign_bins, bin_edges, top_label
 from calstat._arrays.pav import pav
 from calstat._arrays.pseudo_labels import bin_counts, poisson_binomial
+from calstat._arrays.softmax_maps import probability_regions
 from calstat._input.validation import (
     BinarySample,
     MetricType,
@@ -33,6 +34,7 @@ from calstat.exceptions import InputError
 from calstat.metrics import bootstrap, ece, pseudo_label_test, reliability_table
 from calstat.metrics._common import Edges, read_sample, tables, views
 from calstat.metrics._curves import smooth_curve
+from calstat.multiclass.results import SoftmaxResults
 
 Curve: TypeAlias = Literal["corp", "smooth"] | None
 Band: TypeAlias = Literal["consistency"] | None
@@ -422,7 +424,7 @@ def class_panels(sample: MulticlassSample, look: Look, rng: np.random.Generator,
     return ClassPanels(panels=panels, names=names, errors=errors, title=title)
 
 
-def simplex_diagram(result: Any, p: ArrayLike | None = None, *, ax: Any = None) -> Any:
+def simplex_diagram(result: Any, p: ArrayLike | None = None, *, alpha: float = 0.05, ax: Any = None) -> Any:
     """
     Draw what a fitted map of three classes does to probabilities, as arrows on the simplex.
 
@@ -432,6 +434,8 @@ def simplex_diagram(result: Any, p: ArrayLike | None = None, *, ax: Any = None) 
         A map of three classes whose scores are probabilities, with `classes` and `predict`.
     p : array_like of shape (n, 3), optional
         Predictions, shown as a density behind the arrows: the map is an extrapolation where there are none.
+    alpha : float, default 0.05
+        One minus the level of the shaded regions.
     ax : matplotlib Axes, optional
         Where to draw; a new figure is made when it is None.
 
@@ -440,7 +444,8 @@ def simplex_diagram(result: Any, p: ArrayLike | None = None, *, ax: Any = None) 
     matplotlib.figure.Figure
         Arrows from a grid of predictions to their calibrated values. The orange lines start at the interpretation
         points, the uniform prediction and those with probability 0.001 of one class and equal ones of the others, and
-        end where the map takes them.
+        end where the map takes them. The shaded regions around these ends are joint confidence regions, from the
+        covariance of the fit, of a softmax map that has one.
 
     Raises
     ------
@@ -476,12 +481,17 @@ def simplex_diagram(result: Any, p: ArrayLike | None = None, *, ax: Any = None) 
     predictions = None if p is None else check_score_matrix(p, "probability")
     if predictions is not None and predictions.shape[1] != 3:
         raise InputError(f"`p` must have three columns, got shape {predictions.shape}.")
+    regions = None
+    if isinstance(result, SoftmaxResults) and result.free_cov is not None and result.converged:
+        features, _ = result.form.features(points)
+        regions = probability_regions(result.form, result.theta, features, result.free_cov, check_alpha(alpha))
     return plots.simplex_map(
         grid,
         np.asarray(result.predict(grid)),
         classes=classes,
         predictions=predictions,
         interpretation=(points, np.asarray(result.predict(points))),
+        regions=regions,
         ax=ax,
     )
 

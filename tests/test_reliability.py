@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from patsy import cr
 from scipy import special, stats
 
+import calstat as cs
 from calstat import reliability
 from calstat._arrays.pav import pav
 from calstat.exceptions import InputError
@@ -320,6 +321,37 @@ class TestSimplex:
         points = np.array([[1 / 3] * 3, [1e-3, 0.4995, 0.4995], [0.4995, 1e-3, 0.4995], [0.4995, 0.4995, 1e-3]])
         np.testing.assert_allclose(start.get_offsets(), points @ corners)
         np.testing.assert_allclose(end.get_offsets(), Sharpened().predict(points) @ corners)
+
+    @pytest.mark.parametrize("model", ["dirichlet", "vector", "temperature"])
+    def test_regions_of_the_interpretation_points(self, model):
+        """Ellipses of the log ratios: each outline point is as far from the centre as the chi-square quantile says."""
+        rng = np.random.default_rng(1)
+        p = rng.dirichlet(np.ones(3), size=400)
+        y = (p.cumsum(axis=1)[:, :-1] < rng.random((400, 1))).sum(axis=1)
+        kinds = {"dirichlet": cs.DirichletCalibration, "vector": cs.VectorScaling, "temperature": cs.TemperatureScaling}
+        res = kinds[model](y, p, **({} if model == "dirichlet" else {"scores": "probability"})).fit()
+        outlines = reliability.simplex_diagram(res, alpha=0.1).axes[0].patches
+        assert len(outlines) == 4
+        point = np.array([[1e-3, 0.4995, 0.4995]])
+        # The log odds of the first class have a standard error of their own, which the region's shadow must match:
+        # its half-width is that times the root of the chi-square quantile, to first order.
+        corners = np.array([[0, 0], [1, 0], [0.5, np.sqrt(0.75)]])
+        plane = np.vstack((corners.T, np.ones(3)))
+        xy = outlines[1].get_xy()
+        outline = np.linalg.solve(plane, np.vstack((xy.T, np.ones(len(xy))))).T
+        frame = res.get_prediction(point).summary_frame()
+        se = res.get_prediction(point).se_linear[0]
+        odds = np.log(outline[:, 0]) - np.log(outline[:, 1:].sum(axis=1))
+        # Curvature of the log odds over the region: a tenth.
+        assert np.ptp(odds) / 2 == pytest.approx(se * np.sqrt(stats.chi2.isf(0.1, 2)), rel=0.1)
+        assert outline[:, 0].min() < frame["mean"].iloc[0] < outline[:, 0].max()
+
+    def test_without_a_covariance_there_are_no_regions(self):
+        rng = np.random.default_rng(1)
+        p = rng.dirichlet(np.ones(3), size=200)
+        y = (p.cumsum(axis=1)[:, :-1] < rng.random((200, 1))).sum(axis=1)
+        assert not reliability.simplex_diagram(cs.DirichletCalibration(y, p).fit(cov=False)).axes[0].patches
+        assert not reliability.simplex_diagram(Sharpened()).axes[0].patches
 
     def test_predictions_are_shown_as_a_density(self, multiclass):
         P = multiclass[1][:, :3] / multiclass[1][:, :3].sum(axis=1, keepdims=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import special
 
 from calstat._arrays.math import clip_probabilities, log_softmax
 from calstat._arrays.softmax import (
@@ -318,3 +319,19 @@ def predict_log_odds(
             moved = np.ptp(design.logits(direction, slice(0, n)), axis=0)
             se[moved > 1e-6 * max(float(np.abs(features).max(initial=1.0)), 1.0)] = np.nan
     return LogOdds(probabilities=p, log_odds=log_odds_of(eta), se=se)
+
+
+def probability_regions(
+    form: SoftmaxMap, theta: FloatArray, features: FloatArray, free_cov: FloatArray, alpha: float, size: int = 120
+) -> FloatArray:
+    """Outlines (n, size, 3) of joint confidence regions of predictions for three classes: ellipses in log ratios."""
+    n = features.shape[1]
+    design = form.design(features, np.zeros(n, dtype=np.int64), None)
+    contrasts = np.array([[1.0, 0.0, -1.0], [0.0, 1.0, -1.0]])
+    centre = design.logits(theta, slice(0, n)).T @ contrasts.T
+    spread = np.concatenate([cov for _, cov in logit_covariances(design, free_cov)])
+    values, vectors = np.linalg.eigh(contrasts @ spread @ contrasts.T)
+    half = vectors * np.sqrt(np.maximum(values, 0.0) * special.chdtri(2, alpha))[:, None, :]
+    angle = np.linspace(0.0, 2.0 * np.pi, size)
+    ratios = centre[:, None, :] + np.stack([np.cos(angle), np.sin(angle)], axis=1) @ half.transpose(0, 2, 1)
+    return np.asarray(special.softmax(np.dstack([ratios, np.zeros((n, size))]), axis=2))

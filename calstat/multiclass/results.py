@@ -9,12 +9,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from calstat._arrays.covariance import (
-    WaldForm,
-    chi2_sf,
-    lr_form,
-    wald_form,
-)
+from calstat._arrays.covariance import WaldForm, chi2_sf, lr_form, wald_form
 from calstat._arrays.pseudo_labels import monte_carlo
 from calstat._arrays.softmax import Design, QuadraticPenalty, probabilities_of, represent
 from calstat._arrays.softmax_inference import (
@@ -271,6 +266,11 @@ class SoftmaxResults(LikelihoodResults):
     def theta(self) -> FloatArray:
         """Coefficients (K, q) of the class logits, up to a vector added to each row."""
         return self._map.theta
+
+    @property
+    def free_cov(self) -> FloatArray | None:
+        """Covariance of the free parameters, None if the fit made none."""
+        return self._map.free_cov
 
     @property
     def penalty(self) -> Penalty | None:

@@ -123,6 +123,7 @@ def simplex_map(
     classes: Sequence[object],
     predictions: ArrayLike | None = None,
     interpretation: tuple[ArrayLike, ArrayLike] | None = None,
+    regions: ArrayLike | None = None,
     title: str | None = None,
     ax: Axes | None = None,
 ) -> Figure:
@@ -138,7 +139,9 @@ def simplex_map(
     predictions : array_like, shape (n, 3), optional
         The predictions the map was fitted on, shown as a density behind the arrows.
     interpretation : (start, end), arrays of shape (4, 3), optional
-        The interpretation points of the map, numbered: the centre and the middles of the sides, and where they go.
+        The interpretation points of the map: the centre and the middles of the sides, and where they go.
+    regions : array_like, shape (4, L, 3), optional
+        Outlines of the regions that hold the ends of the interpretation points.
     title : str, optional
         Title.
     ax : matplotlib Axes, optional
@@ -177,6 +180,9 @@ def simplex_map(
         *tail.T, *(tip - tail).T, color=BLUE, angles="xy", scale_units="xy", scale=1.0, width=0.0038,
         headwidth=4.5, headlength=5.0, minlength=0.4, zorder=2.0,
     )  # fmt: skip
+    if regions is not None:
+        for outline in floats(regions):
+            ax.fill(*_plane(outline).T, facecolor=ORANGE, edgecolor=ORANGE, alpha=0.3, lw=0.8 * scale, zorder=2.5)
     if interpretation is not None:
         tail, tip = _plane(interpretation[0]), _plane(interpretation[1])
         ax.plot(*np.stack([tail, tip], axis=1).T, color=ORANGE, lw=1.6 * scale, zorder=3.0)
