@@ -6,9 +6,8 @@ and every statistic that takes weights can be evaluated on it without copying ro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
 
 import numpy as np
 from scipy import optimize, special, stats
@@ -18,7 +17,8 @@ from calstat._typing import FloatArray, IntArray
 
 # Leaving out one of at most this many groups of rows gives the acceleration of BCa.
 _JACKKNIFE_GROUPS = 200
-_BISECTIONS = 14
+# Of the length of a path that is searched for a limit.
+_PRECISION = 2.0**-14
 _QUANTILE_WINDOW = 9.0
 
 
@@ -250,11 +250,16 @@ class BinomialQuantiles:
 
 
 def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float) -> InvertedInterval:
-    """Values of the binned error that its test does not reject, along the soft-threshold path of the gaps.
+    """Values of the binned error that its test does not reject, along two paths of gaps from none to the largest.
 
-    The path moves every gap by t: sign(d) max(|d| + t, 0), with event rates kept in [0, 1]. At each t the counts are
-    drawn as binomial, and t is kept while the observed error lies in neither tail of alpha/2. Observed rates
-    are first shrunk by one pseudo-row at the cell's mean probability, so that cells without events have a variance.
+    At each point of a path the counts are drawn as binomial, and the point is kept while the observed error lies in
+    neither tail of alpha/2. How much noise adds to an error depends on how gaps are spread: most when a few cells
+    have them all, least when they are in proportion to the noise. The lower limit therefore comes from the path of
+    soft thresholds, max(|d| + t, 0), which thins gaps out; the upper one from multiples of v |d| + (1 - v) s, with
+    the gaps d, their standard errors s, and the share v of the squares of d that is not noise.
+
+    Event rates are kept in [0, 1]. Observed rates are first shrunk by one pseudo-row at the cell's mean probability,
+    so that cells without events have a variance.
     """
     if sample.norm == "max":
         return _largest_gap_limits(sample, alpha)
@@ -270,28 +275,43 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
     rank = int(np.floor(uniform.shape[0] * alpha / 2))
     margin = 1e-12 * max(observed, 1e-300)
 
-    def moved(t: float) -> FloatArray:
-        return sign * np.minimum(np.maximum(size + t, 0), room)
+    def moved(sizes: FloatArray) -> FloatArray:
+        return sign * np.clip(sizes, 0, room)
 
-    @cache
-    def beyond(t: float) -> tuple[float, float]:
+    def beyond(sizes: FloatArray) -> tuple[float, float]:
         """How far the upper tail of the draws lies above the observed error, and the lower tail below it."""
-        draws = sample_error(sample, quantiles.at(mean_p + moved(t)) - expected)
+        draws = sample_error(sample, quantiles.at(mean_p + moved(sizes)) - expected)
         last = draws.size - 1 - rank
         draws.partition((rank, last))
         return float(draws[last]) - observed + margin, observed + margin - float(draws[rank])
 
-    def limit(inside: float, outside: float, side: int) -> float:
-        if beyond(outside)[side] >= 0:
-            return outside
-        return optimize.brentq(lambda t: beyond(t)[side], inside, outside, xtol=(top - bottom) / 2**_BISECTIONS)
-
-    bottom, top = -float(size.max()), float((room - size).max())
-    if beyond(bottom)[1] < 0:
+    if beyond(np.zeros_like(size))[1] < 0:
         return InvertedInterval(low=0.0, high=0.0, empty=True)
-    limits = limit(top, bottom, 0), limit(bottom, top, 1)
-    error = [float(sample_error(sample, n * moved(t))) for t in limits]
+    bottom, top = -float(size.max()), float((room - size).max())
+    thinned = _root(lambda t: beyond(size + t)[0], top, bottom, (top - bottom) * _PRECISION)
+    spread = _spread_path(sample, size)
+    end = 1.0
+    while beyond(end * spread)[1] >= 0 and np.any(end * spread < room):
+        end *= 2
+    scale = _root(lambda t: beyond(t * spread)[1], 0.0, end, end * _PRECISION)
+    error = [float(sample_error(sample, n * moved(sizes))) for sizes in (size + thinned, scale * spread)]
     return InvertedInterval(low=min(error), high=max(error), empty=False)
+
+
+def _root(margin: Callable[[float], float], inside: float, outside: float, precision: float) -> float:
+    """Where a margin that is positive at `inside` becomes negative; `outside` if it does not up to there."""
+    if margin(outside) >= 0:
+        return outside
+    return float(optimize.brentq(margin, inside, outside, xtol=precision))
+
+
+def _spread_path(sample: BinnedSample, size: FloatArray) -> FloatArray:
+    """Sizes of gaps (C,) that are spread as the observed ones are, as far as these are more than noise."""
+    # Half a pseudo-event: no cell is free of noise.
+    rate = (sample.events + 0.5) / (sample.count + 1)
+    noise = np.sqrt(rate * (1 - rate) / sample.count)
+    real = max(0.0, 1 - size.size / float(((size / noise) ** 2).sum())) if size.any() else 0.0
+    return real * size + (1 - real) * noise
 
 
 def ustatistic_limits(sample: BinnedSample, alpha: float) -> tuple[float, float]:
