@@ -145,20 +145,38 @@ def test_errors_name_the_argument(options, words):
 
 def test_hosmer_lemeshow_of_classes_is_the_sum_over_cells():
     y, P = matrix(10, 1000, 3, 5.0)
-    test = cs.hosmer_lemeshow(y, P, groups=4)
-    top = P.max(axis=1)
-    index = np.searchsorted(np.quantile(top, [0.25, 0.5, 0.75]), top, side="left")
+    test = cs.hosmer_lemeshow(y, P, groups=6)
     value = 0.0
-    for g in range(4):
-        for k in range(3):
-            o, e = np.sum(y[index == g] == k), P[index == g, k].sum()
-            value += (o - e) ** 2 / e
+    for label in range(3):
+        own = P.argmax(axis=1) == label
+        upper = own & (P.max(axis=1) > np.median(P[own].max(axis=1)))
+        for group in (own & ~upper, upper):
+            for k in range(3):
+                o, e = np.sum(y[group] == k), P[group, k].sum()
+                value += (o - e) ** 2 / e
     assert test.statistic == pytest.approx(value, rel=1e-10)
-    assert test.df == 8
-    assert test.pvalue == pytest.approx(stats.chi2.sf(value, 8), rel=1e-9)
-    assert cs.hosmer_lemeshow(y, P, groups=4, df="internal").df == 4
+    assert test.df == 12
+    assert test.pvalue == pytest.approx(stats.chi2.sf(value, 12), rel=1e-9)
+    assert cs.hosmer_lemeshow(y, P, groups=6, df="internal").df == 8
     table = test.details["groups"]
     assert table[[f"observed[{k}]" for k in range(3)]].to_numpy().sum() == 1000
+    assert table["top_label"].tolist() == ["0", "0", "1", "1", "2", "2"]
+
+
+def test_hosmer_lemeshow_of_classes_sees_too_extreme_predictions():
+    # Classes alike: within a group of all top labels the gaps of each class would cancel.
+    rng = np.random.default_rng(14)
+    P = rng.dirichlet(np.full(3, 0.4), 3000).clip(1e-9)
+    true = P**0.7
+    y = (rng.random((3000, 1)) > np.cumsum(true / true.sum(axis=1, keepdims=True), axis=1)[:, :-1]).sum(axis=1)
+    assert cs.hosmer_lemeshow(y, P, rng=1).pvalue < 0.001
+
+
+def test_hosmer_lemeshow_puts_rows_with_two_top_labels_in_a_group_of_their_own():
+    P = np.array([[0.5, 0.3, 0.2], [0.4, 0.4, 0.2], [0.2, 0.4, 0.4], [0.1, 0.3, 0.6]])
+    table = cs.hosmer_lemeshow([0, 1, 2, 2], P, rng=1).details["groups"]
+    assert table["top_label"].tolist() == ["0", "2", "several"]
+    assert table["nobs"].tolist() == [1, 1, 2]
 
 
 def test_hosmer_lemeshow_of_classes_does_not_depend_on_their_order():

@@ -122,8 +122,9 @@ def hosmer_lemeshow(
 
     .. math:: H = \sum_g \frac{(O_g - E_g)^2}{E_g} + \frac{(O_g - E_g)^2}{n_g - E_g}
 
-    over the groups g, with O events among n rows and E = sum of p. For a matrix the sum goes over groups and classes,
-    and rows are grouped by the probability of their top label, so that the order of the classes does not matter.
+    over the groups g, with O events among n rows and E = sum of p. For a matrix the sum of (O - E)^2 / E goes over
+    groups and classes, and rows are grouped by their top label and its probability: the order of the classes does
+    not matter.
 
     Parameters
     ----------
@@ -132,7 +133,8 @@ def hosmer_lemeshow(
     p : array_like of shape (n,), (n, 1), (n, 2) or (n, K)
         Predicted probability of the event, or one column for each class.
     groups : int, default 10
-        Number of groups asked for. Equal p share a group, so there may be fewer; the number realised is used.
+        Number of groups asked for. Equal p share a group, so there may be fewer; the number realised is used. For
+        K classes each top label has groups / K of them, at least two.
     df : {"external", "internal"}
         Degrees of freedom: the number of groups, for predictions that were not fitted on these rows; or less 2, for a
         logistic model assessed on its own training rows; for K classes times K - 1. Taking 2 off for external
@@ -237,13 +239,15 @@ def hosmer_lemeshow(
 class _Groups:
     """Rows, repeated by their weights, in G groups: `P` (N, K) and `index` (N,); binary data have K = 2.
 
-    `lower`, `upper`, `nobs` (G,); `observed` and `expected` (G, K); `labels` of the classes, None if binary.
+    `lower`, `upper`, `nobs` (G,); `top` (G,), the column of the top label, K where two are; `observed` and `expected`
+    (G, K); `labels` of the classes, None if binary.
     """
 
     P: FloatArray
     index: IntArray
     lower: FloatArray
     upper: FloatArray
+    top: IntArray
     nobs: FloatArray
     observed: FloatArray
     expected: FloatArray
@@ -265,37 +269,57 @@ class _Groups:
 
     def frame(self) -> pd.DataFrame:
         """Return the table of groups."""
-        columns = {"lower": self.lower, "upper": self.upper, "nobs": self.nobs}
+        columns: dict[str, Any] = {"lower": self.lower, "upper": self.upper, "nobs": self.nobs}
         if self.labels is None:
             return pd.DataFrame(columns | {"observed": self.observed[:, 1], "expected": self.expected[:, 1]})
+        names = [*map(str, self.labels), "several"]
+        columns = {"top_label": [names[k] for k in self.top], **columns}
         for k, label in enumerate(self.labels):
             columns |= {f"observed[{label}]": self.observed[:, k], f"expected[{label}]": self.expected[:, k]}
         return pd.DataFrame(columns)
 
 
 def _grouped(sample: BinarySample | MulticlassSample, groups: int, grouping: str) -> _Groups:
-    """Group rows by the probability of the event, or of the top label."""
+    """Group rows by the probability of the event, or by the top label and its probability."""
     rows = np.repeat(np.arange(sample.y.size), statistics.counts(sample.y.size, sample.weights).astype(np.int64))
-    binary = isinstance(sample, BinarySample)
     p = sample.p[rows]
-    P = np.stack([1 - p, p], axis=1) if binary else p
-    score = p if binary else P.max(axis=1)
-    if grouping == "quantile7":
-        edges, index = statistics.quantile_groups(score, groups)
+    if isinstance(sample, BinarySample):
+        P, score, top = np.stack([1 - p, p], axis=1), p, np.zeros(p.size, dtype=np.int64)
     else:
-        edges = equal_freq_edges(score, groups)
-        index = assign_bins(score, edges)
-    used, index = np.unique(index, return_inverse=True)
+        P, score = p, p.max(axis=1)
+        # Rows with two top labels are a kind of their own: which column comes first must not matter.
+        top = np.where((p == score[:, None]).sum(axis=1) == 1, p.argmax(axis=1), p.shape[1])
+        groups = max(2, round(groups / p.shape[1]))
     K = P.shape[1]
-    observed = np.bincount(index * K + sample.y[rows].astype(np.int64), minlength=used.size * K)
+    index, first = np.empty(p.shape[0], dtype=np.int64), 0
+    lower, upper, labels = [], [], []
+    for label in np.unique(top):
+        own = np.flatnonzero(top == label)
+        edges, place = _cut(score[own], groups, grouping)
+        used, place = np.unique(place, return_inverse=True)
+        index[own] = first + place
+        first += used.size
+        lower.append(edges[:-1][used])
+        upper.append(edges[1:][used])
+        labels += [label] * used.size
+    observed = np.bincount(index * K + sample.y[rows].astype(np.int64), minlength=first * K)
     expected = np.stack([np.bincount(index, weights=column) for column in P.T], axis=1).astype(np.float64)
     return _Groups(
         P=P,
         index=index,
-        lower=edges[:-1][used],
-        upper=edges[1:][used],
+        lower=np.concatenate(lower),
+        upper=np.concatenate(upper),
+        top=np.array(labels),
         nobs=np.bincount(index).astype(np.float64),
         observed=observed.reshape(-1, K).astype(np.float64),
         expected=expected,
         labels=None if isinstance(sample, BinarySample) else sample.classes,
     )
+
+
+def _cut(score: FloatArray, groups: int, grouping: str) -> tuple[FloatArray, IntArray]:
+    """Edges of groups of about equal size, and the group of each row."""
+    if grouping == "quantile7":
+        return statistics.quantile_groups(score, groups)
+    edges = equal_freq_edges(score, groups)
+    return edges, assign_bins(score, edges)
