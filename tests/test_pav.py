@@ -128,3 +128,8 @@ def test_blocks_are_those_of_r(name):
         np.testing.assert_allclose(fit.predict(blocks[end]), blocks["CEP"], rtol=1e-12, atol=1e-15)
     assert np.array_equal(np.unique(np.round(blocks["CEP"], 12)), np.unique(np.round(fit.value, 12)))
     assert fit.count.sum() == sum(blocks["n"])
+
+
+def test_far_beyond_corners_that_are_a_denormal_number_apart_the_map_is_constant():
+    fit = pav(np.array([0.0, 1.0]), np.array([0.0, 2.2e-311]))
+    np.testing.assert_array_equal(fit.predict([-1.0, 0.0, 2.2e-311, 0.5, np.nan]), [0, 0, 1, 1, np.nan])

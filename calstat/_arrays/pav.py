@@ -63,7 +63,7 @@ def interpolate(x: FloatArray, thresholds: FloatArray, values: FloatArray) -> Fl
         return np.where(np.isnan(x), np.nan, values[0])
     left = np.clip(np.searchsorted(thresholds, x, side="right") - 1, 0, thresholds.size - 2)
     low, high = thresholds[left], thresholds[left + 1]
-    share = np.clip((x - low) / (high - low), 0.0, 1.0)
+    share = (np.clip(x, low, high) - low) / (high - low)
     return np.where(share == 1.0, values[left + 1], values[left] + share * (values[left + 1] - values[left]))
 
 
