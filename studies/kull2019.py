@@ -58,8 +58,8 @@ FIELDS = [
     "conf_ece", "cw_ece", "p_conf_ece", "p_cw_ece", "chosen", "seconds", "test_seconds", "warnings",
 ]  # fmt: skip
 OFF_DIAGONAL_FIELDS = [
-    "dataset", "classifier", "method", "n_fit", "n_test", "n_classes", "df", "excess", "n_resamples",
-    "lr", "p_lr", "p_lr_chi2", "score", "p_score", "p_score_chi2",
+    "dataset", "classifier", "method", "n_fit", "n_test", "n_classes", "df", "lr", "p_lr_chi2", "converged", "score",
+    "p_score_chi2", "p_score", "excess", "n_resamples",
     *(f"{name}{end}" for name in ("penalised", "zeroed", "plain") for end in ("", "_se", "_p")), "seconds",
 ]  # fmt: skip
 
@@ -209,14 +209,14 @@ def off_diagonal(path: Path, n_resamples: int) -> Iterator[dict[str, Any]]:
     z, test = z.astype(float), test.astype(float)
     vector, matrix = cs.VectorScaling(y, z).fit(), cs.MatrixScaling(y, z).fit(cov=False)
     chi2, drawn = (
-        cs.compare_models([vector, matrix], n_resamples=draws, rng=0).table.loc["MatrixScaling"]
+        cs.compare_models([vector, matrix], n_resamples=draws, simulate="score", rng=0).table.loc["MatrixScaling"]
         for draws in (None, n_resamples)
     )
     row = {
         "n_fit": y.size, "n_test": test_y.size, "n_classes": z.shape[1], "df": chi2["df_diff"],
-        "excess": chi2["excess"], "n_resamples": n_resamples,
-        "lr": chi2["lr"], "p_lr": drawn["pvalue"], "p_lr_chi2": chi2["pvalue"],
-        "score": chi2["score"], "p_score": drawn["pvalue_score"], "p_score_chi2": chi2["pvalue_score"],
+        "lr": chi2["lr"], "p_lr_chi2": chi2["pvalue"], "converged": int(matrix.converged), "score": chi2["score"],
+        "p_score_chi2": chi2["pvalue_score"], "p_score": drawn["pvalue_score"], "excess": chi2["excess"],
+        "n_resamples": n_resamples,
     }  # fmt: skip
     fits = {name: p for name, p, _ in calibrate_network(data, only=("VecS", "MS-ODIR"))}
     pairs = {

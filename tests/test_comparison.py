@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import special
 
@@ -160,10 +161,21 @@ def test_simulated_score_tests_agree_with_chi_square_ones(sample: tuple[np.ndarr
     maps = fits(sample)
     pair = [maps["vector"], maps["full"]]
     chi2 = cs.compare_models(pair).table.iloc[2]
-    drawn = cs.compare_models(pair, n_resamples=400, rng=3).table.iloc[2]
+    drawn = cs.compare_models(pair, n_resamples=400, simulate="score", rng=3).table.iloc[2]
     assert chi2["excess"] < 0.05
     # Three Monte Carlo errors of 0.025.
     assert abs(chi2["pvalue_score"] - drawn["pvalue_score"]) < 0.075
+
+
+def test_the_score_test_alone_may_be_simulated(sample: tuple[np.ndarray, np.ndarray]) -> None:
+    maps = fits(sample)
+    pair = [maps["vector"], maps["full"]]
+    both, score = (cs.compare_models(pair, n_resamples=49, simulate=s, rng=3).table for s in ("both", "score"))
+    assert both["pvalue"].iloc[1:].notna().all()
+    assert score["pvalue"].isna().all()
+    pd.testing.assert_series_equal(both["pvalue_score"], score["pvalue_score"])
+    with pytest.raises(InputError, match="simulate"):
+        cs.compare_models(pair, n_resamples=9, simulate="lr")  # type: ignore[arg-type]
 
 
 def test_sharp_probabilities_are_told() -> None:

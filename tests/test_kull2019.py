@@ -114,7 +114,7 @@ def test_weights_between_classes(study: object, folder: Path, monkeypatch: pytes
     new = data["test_logits"].astype(float)
     losses = [cs.log_loss(data["test_labels"], m.predict(new)) for m in maps]
     assert row["plain"] == pytest.approx(losses[1] - losses[0], rel=1e-4)
-    assert row["p_lr"] >= 0.05
+    assert row["p_score"] >= 0.05
 
 
 def test_many_classes_have_stronger_penalties(study: object) -> None:

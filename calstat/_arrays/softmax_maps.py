@@ -137,16 +137,20 @@ class SoftmaxMap:
         return np.concatenate([slopes, places[:, -1]]).astype(np.int64)
 
 
+def widen(smaller: SoftmaxMap, larger: SoftmaxMap, theta: FloatArray) -> FloatArray:
+    """Parameters (K, q) of a smaller map as those of a larger one that contains it."""
+    if larger.kind not in FULL or smaller.kind in FULL:
+        return theta
+    wide = np.zeros((len(theta), len(theta) + 1))
+    np.fill_diagonal(wide, theta[:, 0])
+    wide[:, -1] = theta[:, 1]
+    return wide
+
+
 def embedding(smaller: SoftmaxMap, larger: SoftmaxMap, n_classes: int) -> FloatArray:
-    """Free parameters of a larger map (f, g), as functions of those of a smaller one that has no full weights."""
+    """Free parameters of a larger map (f, g), as linear functions of those of a smaller one."""
     a, b = smaller.shape_only(n_classes), larger.shape_only(n_classes)
-    changes = a.push(np.eye(a.n_free))
-    if larger.kind in FULL:
-        diagonal = np.zeros((*b.shape, a.n_free))
-        diagonal[np.arange(n_classes), np.arange(n_classes)] = changes[:, 0]
-        diagonal[:, -1] = changes[:, 1]
-        changes = diagonal
-    return np.column_stack([b.free(change) for change in np.moveaxis(changes, -1, 0)])
+    return np.column_stack([b.free(widen(smaller, larger, a.push(unit))) for unit in np.eye(a.n_free)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
