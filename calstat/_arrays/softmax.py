@@ -22,6 +22,8 @@ from calstat._typing import BoolArray, FloatArray, IntArray
 
 # Numbers per temporary: 2**17 doubles are one megabyte, which stays in the cache of one core.
 _CHUNK = 2**17
+# A row whose variance is a smaller share than this of the largest is left out of a preconditioner.
+_COUNTS = 1e-8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,16 +111,18 @@ class FullDesign:
         return hessian / total_weight(self)
 
     def blocks(self, probabilities: FloatArray) -> FloatArray:
-        """Diagonal blocks of the second derivatives (K, q, q), in single precision: for preconditioning."""
-        out = np.zeros((self.n_classes, self.shape[1], self.shape[1]), dtype=np.float32)
-        x = self.features.astype(np.float32)
-        variance = np.sqrt(probabilities * (1.0 - probabilities)).astype(np.float32)
-        if self.weights is not None:
-            x *= np.sqrt(self.weights)
-        for k in range(self.n_classes):
-            z = x[:, variance[k] > 0.0] * variance[k, variance[k] > 0.0]
-            out[k] = z @ z.T
-        return out.astype(np.float64) / total_weight(self)
+        """Diagonal blocks of the second derivatives (K, q, q), but for rows that hardly count: for preconditioning."""
+        out = np.empty((self.n_classes, self.shape[1], self.shape[1]))
+        x = np.ascontiguousarray(self.features.T)
+        for k, p in enumerate(probabilities):
+            variance = p * (1.0 - p)
+            if self.weights is not None:
+                variance *= self.weights
+            rows = np.flatnonzero(variance > _COUNTS * variance.max())
+            z = x[rows]
+            z *= np.sqrt(variance[rows])[:, None]
+            out[k] = z.T @ z
+        return out / total_weight(self)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,8 +55,7 @@ def cross_validate(
 ) -> CrossValidation:
     """Held-out loss of each penalty; from the strongest to the weakest, each fit starts at the one before."""
     folds = np.unique(fold)
-    strength = [0.0 if p is None else float(p.weights.sum()) for p in penalties]
-    order = np.argsort(-np.array(strength), kind="stable")
+    order = _path(penalties)
     w = np.ones(codes.size) if weights is None else weights
     losses = np.empty((len(penalties), codes.size))
     by_fold = np.empty((len(penalties), folds.size))
@@ -76,6 +75,17 @@ def cross_validate(
     mean = losses @ w / total
     se = np.sqrt(((losses - mean[:, None]) ** 2) @ w / total / max(total - 1.0, 1.0))
     return CrossValidation(by_fold=by_fold, mean=mean, se=se, best=int(mean.argmin()))
+
+
+def _path(penalties: Candidates) -> IntArray:
+    """Order of the fits (P,): by the strength on the weights, the strongest first, then by that on the intercepts.
+
+    The weights are many and take long to find, so that their strength changes as seldom as can be.
+    """
+    strength = np.array(
+        [[0.0, 0.0] if p is None else [p.weights[:, :-1].sum(), p.weights[:, -1].sum()] for p in penalties]
+    )
+    return np.lexsort(-strength.T[::-1])
 
 
 def _null(

@@ -298,7 +298,7 @@ class _ProductSteps:
     def __call__(self, state: Evaluation, relative_norm: float) -> FloatArray:
         if self._inverse is None or self.spent > self._patience:
             self._inverse = self._preconditioner(state.probabilities)
-        return self._solve(state, min(0.1, relative_norm**0.5))
+        return self._solve(state, min(0.3, relative_norm**0.5))
 
     def _preconditioner(self, probabilities: FloatArray) -> FloatArray:
         blocks = self._design.blocks(probabilities)
