@@ -69,6 +69,19 @@ def test_battery_of_a_matrix_does_not_depend_on_the_order_of_classes():
     other = cs.calibration_tests(y, table[["z", "x", "y"]], n_resamples=99, rng=1).to_frame()
     np.testing.assert_allclose(one["statistic"], other["statistic"], rtol=1e-9)
     assert len(one) == 7
+    alone = cs.kernel_test(y, table, n_resamples=1, rng=1)
+    assert one.loc["SKCE, all classes (unbiased)", "statistic"] == pytest.approx(alone.statistic, rel=1e-12)
+    assert "agree among neighbours" in one.loc["SKCE, all classes (unbiased)", "sees"]
+
+
+def test_battery_of_many_rows_of_a_matrix_takes_pairs_in_blocks():
+    rng = np.random.default_rng(31)
+    P = rng.dirichlet(np.ones(3), 400)
+    y = (rng.random((400, 1)) > np.cumsum(P, axis=1)[:, :-1]).sum(axis=1)
+    w = np.full(400, 26)
+    frame = cs.calibration_tests(y, P, freq_weights=w, n_resamples=19, rng=1).to_frame()
+    alone = cs.kernel_test(y, P, freq_weights=w, estimator="block", method="asymptotic")
+    assert frame.loc["SKCE, all classes (block)", "pvalue"] == pytest.approx(alone.pvalue)
 
 
 def test_battery_weights_are_copies_and_it_prints():

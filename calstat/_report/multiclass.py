@@ -16,10 +16,9 @@ from calstat._report.options import BATTERY_ROWS, ERROR_COLUMNS, Options, bins_t
 from calstat._report.result import CalibrationReport
 from calstat._report.words import MulticlassFacts, multiclass_findings, short
 from calstat._results import CalibrationTest, format_count
-from calstat.diagnostics import kernel_test
+from calstat.diagnostics import calibration_tests, hosmer_lemeshow, recalibration_test
 from calstat.metrics import bootstrap, ece, evaluate, pseudo_label_test, reliability_table
 from calstat.metrics._scores import LOG_EPS, brier_rows, log_rows
-from calstat.multiclass import TemperatureScaling
 from calstat.reliability import binary_panel, class_panels, error_title
 
 _SECTIONS = (("Scores", ("Accuracy", "Mean confidence", "Confidence - accuracy", "Brier", "Log loss")),)
@@ -41,7 +40,10 @@ _NOTES = (
         "estimate."
     ),
     "MMCE compares confidence and accuracy with a kernel of bandwidth 0.2 instead of bins.",
-    "p (Holm) allows for the number of tests in its table, and for that of classes in theirs.",
+    (
+        "p (Holm) allows for the number of tests in its table, and for that of classes in theirs. The tests do not ask "
+        "the same question: calibration_tests says what each can see."
+    ),
 )
 
 
@@ -55,7 +57,7 @@ def multiclass_report(sample: MulticlassSample, options: Options) -> Calibration
     indexes = _indexes(sample, options)
     table = reliability_table(**values, **options.binned, type="confidence", alpha=options.alpha)
     classes = _classes(sample, classwise)
-    shown = [*tests.values(), *_more_tests(sample, values, options)]
+    shown = (*_battery(sample, values, options), *tests.values())
     generator = np.random.default_rng(options.seed)
     top = top_label(sample.y, sample.p)
     headings = [
@@ -69,7 +71,7 @@ def multiclass_report(sample: MulticlassSample, options: Options) -> Calibration
         indexes=indexes,
         sections=_SECTIONS,
         errors=errors,
-        tests=tuple(shown),
+        tests=shown,
         bins=table,
         findings=multiclass_findings(
             MulticlassFacts(indexes=indexes, errors=errors, classes=classes, alpha=options.alpha)
@@ -147,15 +149,16 @@ def _classes(sample: MulticlassSample, test: PseudoLabelTest) -> pd.DataFrame:
     )
 
 
-def _more_tests(sample: MulticlassSample, values: dict[str, Any], options: Options) -> list[CalibrationTest]:
-    """Test without bins where that is quick, and one common temperature against 1 where every class occurs."""
-    tests = [kernel_test(**values, **options.drawn)] if sample.nobs <= BATTERY_ROWS else []
-    if not (sample.class_counts > 0).all():
-        return tests
-    model = TemperatureScaling(
-        sample.y, sample.p, scores="probability", freq_weights=sample.weights, classes=values["classes"]
+def _battery(sample: MulticlassSample, values: dict[str, Any], options: Options) -> tuple[CalibrationTest, ...]:
+    """Run the battery; only the tests that are quick where the others would take minutes."""
+    if sample.nobs <= BATTERY_ROWS:
+        battery = calibration_tests(**values, **options.drawn)
+        # The tests of the ECE come on the bins of the report, with a row for each class.
+        return tuple(test for test in battery if test.name != "Pseudo-label test")
+    return (
+        *(recalibration_test(**values, against=against, **options.drawn) for against in ("temperature", "vector")),
+        hosmer_lemeshow(**values, **options.drawn),
     )
-    return [*tests, model.fit().test_identity(rng=options.seed)]
 
 
 __all__ = ["multiclass_report"]

@@ -54,11 +54,15 @@ _SEES = {
     "Kolmogorov-Smirnov": "residuals of one sign that pile up from p = 0; no bins",
     "Kuiper": "residuals of one sign that pile up anywhere; no bins",
     "SKCE (unbiased)": "residuals of one sign among neighbours of p, at the scale of the kernel",
+    "SKCE, all classes (unbiased)": "residuals that agree among neighbours of p, in all classes together",
+    "SKCE, all classes (block)": "residuals that agree among neighbours of p within blocks of rows, in all classes",
     "CORP miscalibration": "what an isotonic map would gain; blind to a decreasing relation",
     "Pseudo-label test (ece)": "gaps of bins of p, against those of calibrated predictions",
     "Pseudo-label test (confidence_ece)": "gaps of the top label's probability; blind to the other classes",
     "Pseudo-label test (classwise_ece)": "gaps of every class's probability, on average over classes",
 }
+# Above this many rows all pairs of them take a minute; a mean over blocks has enough to average then.
+_ALL_PAIRS = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -174,8 +178,9 @@ def calibration_tests(
     CalibrationTests
         Binary: calibration in the large, logistic and beta recalibration, Spiegelhalter, Hosmer-Lemeshow,
         Kolmogorov-Smirnov, Kuiper, the kernel test, CORP and the pseudo-label ECE. Matrix: recalibration by
-        temperature, vector and Dirichlet maps, Hosmer-Lemeshow, the kernel test of the top label and the pseudo-label
-        tests of the confidence and the classwise ECE. No answer depends on the order of the classes.
+        temperature, vector and Dirichlet maps, Hosmer-Lemeshow, the kernel test of all classes (above 10,000 rows its
+        block estimator with the normal law, which depends on the order of the rows) and the pseudo-label tests of the
+        confidence and the classwise ECE. No answer depends on the order of the classes.
 
     Raises
     ------
@@ -204,11 +209,14 @@ def calibration_tests(
     if not isinstance(sample, BinarySample):
         draw["classes"] = range(len(sample.classes))
         maps: tuple[Against, ...] = ("temperature", "vector", "dirichlet")
+        pairs: dict[str, Any] = {}
+        if sample.nobs > _ALL_PAIRS:
+            pairs = {"estimator": "block", "method": "asymptotic"}
         return CalibrationTests(
             tests=(
                 *(recalibration_test(outcome, score, against=against, **draw) for against in maps),
                 hosmer_lemeshow(outcome, score, **draw),
-                kernel_test(outcome, score, **draw),
+                kernel_test(outcome, score, **draw, **pairs),
                 pseudo_label_test(outcome, score, "confidence_ece", **draw),
                 pseudo_label_test(outcome, score, "classwise_ece", **draw),
             )
