@@ -148,7 +148,9 @@ class BootstrapResult:
                 "method='inversion' is for binned errors of independent rows on fixed edges; "
                 f"{self.metric} has none here."
             )
-        uniform = resampling.uniform_draws(self.binned, INVERSION_DRAWS, np.random.default_rng(self.seed))
+        uniform = resampling.uniform_draws(
+            self.binned.count.size, self.binned.correlation, INVERSION_DRAWS, np.random.default_rng(self.seed)
+        )
         interval = resampling.invert_binned_error(self.binned, uniform, alpha)
         return interval.low**self.power, interval.high**self.power
 

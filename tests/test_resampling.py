@@ -301,8 +301,7 @@ def test_inversion_widens_with_confidence_and_keeps_to_its_range(norm):
 
 def test_uniforms_follow_the_correlation():
     correlation = np.array([[1, 0.8, 0], [0.8, 1, -0.5], [0, -0.5, 1]])
-    s = sample([1, 1, 1], [2, 2, 2], [0.5] * 3, correlation=correlation, group=np.arange(3))
-    u = resampling.uniform_draws(s, 50_000, np.random.default_rng(4))
+    u = resampling.uniform_draws(3, correlation, 50_000, np.random.default_rng(4))
     np.testing.assert_allclose(np.corrcoef(stats.norm.ppf(u).T), correlation, atol=0.02)
 
 

@@ -145,14 +145,23 @@ def _convolve(a: FloatArray, b: FloatArray) -> FloatArray:
 
 def bin_counts(p: FloatArray, index: IntArray, size: int, n_resamples: int, rng: np.random.Generator) -> FloatArray:
     """Draw the number of events in each of `size` bins (B, size) when labels are draws from p (n,)."""
+    return count_quantiles(p, index, rng.random((size, n_resamples)))
+
+
+def count_quantiles(p: FloatArray, index: IntArray, uniform: FloatArray) -> FloatArray:
+    """Numbers of events (B, C) of C bins at the levels `uniform` (C, B) of their laws when labels are draws from p.
+
+    Uniforms that depend on each other give counts that do, each with its exact law.
+    """
+    size, draws = uniform.shape
     order = np.argsort(index, kind="stable")
     ends = np.cumsum(np.bincount(index, minlength=size))
-    out = np.empty((n_resamples, size))
+    out = np.empty((draws, size))
     for b, rows in enumerate(np.split(order, ends[:-1])):
         first, law = poisson_binomial(p[rows])
         cumulated = np.cumsum(law)
-        u = rng.random(n_resamples) * cumulated[-1]
-        out[:, b] = first + np.minimum(np.searchsorted(cumulated, u, side="right"), law.size - 1)
+        level = uniform[b] * cumulated[-1]
+        out[:, b] = first + np.minimum(np.searchsorted(cumulated, level, side="right"), law.size - 1)
     return out
 
 

@@ -202,12 +202,11 @@ def _class_error(sample: BinnedSample, difference: FloatArray, count: FloatArray
     return binned_error(np.broadcast_to(count, difference.shape), difference, sample.norm)
 
 
-def uniform_draws(sample: BinnedSample, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Uniforms (B, C), dependent between cells as the event counts are (a normal copula)."""
-    size = sample.count.size
-    if sample.correlation is None:
+def uniform_draws(size: int, correlation: FloatArray | None, n_resamples: int, rng: np.random.Generator) -> FloatArray:
+    """Uniforms (B, size); a correlation (size, size) makes them dependent through a normal copula."""
+    if correlation is None:
         return rng.random((n_resamples, size))
-    values, vectors = np.linalg.eigh(sample.correlation)
+    values, vectors = np.linalg.eigh(correlation)
     root = vectors * np.sqrt(np.clip(values, 0, None))
     return special.ndtr(rng.standard_normal((n_resamples, size)) @ root.T)
 

@@ -187,14 +187,14 @@ def binned_sample(c: Cells, weights: FloatArray | None) -> resampling.BinnedSamp
         events=sums(c.outcome)[used],
         square=sums((c.outcome - c.score) ** 2)[used],
         variance=sums(c.score * (1 - c.score))[used],
-        correlation=_correlation(c, w)[np.ix_(used, used)] if c.index.shape[1] > 1 else None,
+        correlation=correlation(c, w)[np.ix_(used, used)] if c.index.shape[1] > 1 else None,
         group=c.group[used],
         norm=c.norm,
         combine=c.combine,
     )
 
 
-def _correlation(c: Cells, w: FloatArray) -> FloatArray:
+def correlation(c: Cells, w: FloatArray) -> FloatArray:
     """Correlation (C, C) of the event counts of the cells when labels are draws from the probabilities.
 
     Row i is one draw over its K cells, so that its counts have covariance diag(p_i) - p_i p_i'.
