@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import pandas as pd
 from statsmodels.iolib.summary import Summary
 
 from calstat import plots
-from calstat._arrays import resampling
+from calstat._arrays import resampling, smooth_intervals
+from calstat._arrays.smooth_intervals import CurveCells, KernelCells, PairForm, Smoothed
 from calstat._input.validation import check_alpha, check_choice
 from calstat._results import CalibrationTest, format_number, info_table, make_summary, number_table
 from calstat._typing import FloatArray
 from calstat.exceptions import NotDefinedError
 
-Interval: TypeAlias = Literal["inversion", "ustatistic", "percentile", "basic", "normal", "bca"]
+Interval: TypeAlias = Literal["inversion", "ustatistic", "band", "percentile", "basic", "normal", "bca"]
+INTERVALS = get_args(Interval)
 
 # Draws at each step of an inversion: the tail of 2.5% is then known to 0.35%.
 INVERSION_DRAWS = 2000
+# Errors without bins have more cells, and a draw costs more.
+SMOOTH_DRAWS = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -44,7 +48,9 @@ class BootstrapResult:
     acceleration : float or None
         Acceleration constant of BCa.
     binned : BinnedSample or None
-        Sums that the inversion of a binned error needs.
+        Sums that the intervals of a binned error need.
+    smoothed : PairForm, CurveCells, KernelCells or None
+        What those of an error without bins need.
     power : float
         Exponent from the binned error to the metric: 2 for the squared error, else 1.
     seed : int
@@ -74,6 +80,7 @@ class BootstrapResult:
     target: str
     acceleration: float | None = None
     binned: resampling.BinnedSample | None = None
+    smoothed: Smoothed | None = None
     power: float = 1.0
     seed: int
     notes: tuple[str, ...] = ()
@@ -105,9 +112,10 @@ class BootstrapResult:
         ----------
         alpha : float, default 0.05
             One minus the confidence level.
-        method : {"inversion", "ustatistic", "percentile", "basic", "normal", "bca"}, optional
-            By default the method of the result, `ci_method`. "inversion" is for binned errors,
-            "ustatistic" for those of norm 2 of an event or of the top label.
+        method : {"inversion", "ustatistic", "band", "percentile", "basic", "normal", "bca"}, optional
+            By default the method of the result, `ci_method`. "inversion" is for binned errors, the ICI and the smooth
+            ECE, "ustatistic" for the MMCE and binned errors of norm 2 of an event or of the top label, "band" for
+            ICI, E50, E90 and Emax.
 
         Returns
         -------
@@ -120,7 +128,7 @@ class BootstrapResult:
             For a method that this metric does not have.
         """
         alpha = check_alpha(alpha)
-        check_choice("method", method, (None, "inversion", "ustatistic", "percentile", "basic", "normal", "bca"))
+        check_choice("method", method, (None, *INTERVALS))
         chosen = method or self.ci_method
         draws = self._finite
         if chosen is None or np.isnan(self.estimate) or draws.size < 2:
@@ -129,6 +137,8 @@ class BootstrapResult:
             return self._inverted(alpha)
         if chosen == "ustatistic":
             return self._around_the_debiased(alpha)
+        if chosen == "band":
+            return self._within_the_band(alpha)
         if chosen == "percentile":
             return resampling.percentile_limits(draws, alpha)
         if chosen == "basic":
@@ -143,10 +153,15 @@ class BootstrapResult:
         return resampling.bca_limits(self.estimate, draws, alpha, self.acceleration)
 
     def _inverted(self, alpha: float) -> tuple[float, float]:
+        cells = self.smoothed
+        if isinstance(cells, KernelCells) or (isinstance(cells, CurveCells) and cells.share is None):
+            uniform = np.random.default_rng(self.seed).random((SMOOTH_DRAWS, cells.count.size))
+            interval = smooth_intervals.invert_smoothed_error(cells, uniform, alpha)
+            return interval.low, interval.high
         if self.binned is None:
             raise NotDefinedError(
-                "method='inversion' is for binned errors of independent rows on fixed edges; "
-                f"{self.metric} has none here."
+                "method='inversion' is for binned errors on fixed edges, the ICI with lowess and the smooth ECE, of "
+                f"independent rows; {self.metric} is none here."
             )
         uniform = resampling.uniform_draws(
             self.binned.count.size, self.binned.correlation, INVERSION_DRAWS, np.random.default_rng(self.seed)
@@ -155,13 +170,25 @@ class BootstrapResult:
         return interval.low**self.power, interval.high**self.power
 
     def _around_the_debiased(self, alpha: float) -> tuple[float, float]:
+        if isinstance(self.smoothed, PairForm):
+            low, high = smooth_intervals.pair_limits(self.smoothed, alpha)
+            return low**0.5, high**0.5
         if self.binned is None or self.binned.norm != 2 or self.binned.correlation is not None:
             raise NotDefinedError(
-                "method='ustatistic' is for binned errors of norm 2, of an event or of the top label, with independent "
-                f"rows on fixed edges; {self.metric} is none here."
+                "method='ustatistic' is for the MMCE and binned errors of norm 2, of an event or of the top label, of "
+                f"independent rows on fixed edges; {self.metric} is none here."
             )
         low, high = resampling.ustatistic_limits(self.binned, alpha)
         return low ** (self.power / 2), high ** (self.power / 2)
+
+    def _within_the_band(self, alpha: float) -> tuple[float, float]:
+        if not isinstance(self.smoothed, CurveCells):
+            raise NotDefinedError(
+                "method='band' is for ICI, E50, E90 and Emax of independent rows with lowess on the scale of p; "
+                f"{self.metric} is none here."
+            )
+        normal = np.random.default_rng(self.seed).standard_normal((SMOOTH_DRAWS, self.smoothed.count.size))
+        return smooth_intervals.band_limits(self.smoothed, normal, alpha)
 
     def to_frame(self, alpha: float = 0.05) -> pd.DataFrame:
         """

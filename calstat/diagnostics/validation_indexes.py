@@ -62,7 +62,7 @@ def val_prob(
         - Intercept and Slope: of the joint logistic recalibration; Intercept (slope 1): calibration in the large. The
           two intercepts answer different questions. Wald limits.
         - Emax, E90, Eavg: largest, 0.9 quantile and mean over rows of the distance between p and the lowess curve of y
-          on p (span 2/3, no robustness iterations). They have no interval here: see `bootstrap`.
+          on p (span 2/3, no robustness iterations). They have no interval here; `bootstrap` gives them one.
         - S:z and S:p: Spiegelhalter's test.
 
     Raises

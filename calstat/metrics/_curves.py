@@ -8,15 +8,16 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 from patsy import cr
-from scipy import fft, optimize, special
+from scipy import fft, special
 from statsmodels.nonparametric.smoothers_lowess import lowess
 
 from calstat._arrays.logistic import fit_logistic
 from calstat._arrays.math import clip_probabilities
 from calstat._arrays.pav import pool_ties, sorted_pairs
+from calstat._arrays.smooth_intervals import CurveCells, KernelCells, fixed_bandwidth
 from calstat._arrays.statistics import weighted_order_quantile
 from calstat._input.validation import BinarySample, positive_weight_rows
-from calstat._typing import FloatArray, Scale
+from calstat._typing import FloatArray, IntArray, Scale
 from calstat.exceptions import InputError, SeparationWarning
 
 Smoother: TypeAlias = Literal["lowess", "logistic", "spline"]
@@ -27,6 +28,14 @@ _LOGIT_EPS = 1e-15
 # Cells of the grid for the smooth calibration error: 16,384 of them are 6e-5 wide, far below any bandwidth
 # that the definition selects in practice.
 _CELLS = 1 << 14
+
+# For intervals neighbours are joined in cells: at most a 32nd of the rows over at most a 32nd of the range. The
+# smoother is taken from as many rows, spread evenly; with a span of 2/3 it changes little from cell to cell.
+_CURVE_CELLS = 32
+_CURVE_ROWS = 2000
+# Four cells in a bandwidth change the variance of the kernel by half a percent.
+_PER_BANDWIDTH = 4
+_GRID_CELLS = (64, 1024)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,19 +103,53 @@ def _lowess(sample: BinarySample, x: FloatArray, rate: FloatArray) -> FloatArray
         y, p = np.repeat(y, copies), np.repeat(p, copies)
     score, outcome = sorted_pairs(y, p)
     row = np.cumsum(np.diff(score, prepend=-1.0) > 0) - 1
-    # Where all neighbours share one probability no line is determined (0 / 0): the rate there is the answer.
-    with np.errstate(invalid="ignore", divide="ignore"):
-        fitted = lowess(
-            outcome,
-            x[row],
-            frac=2 / 3,
-            it=0,
-            delta=0.01 * (x[-1] - x[0]),
-            is_sorted=True,
-            return_sorted=False,
-        )
-    mean = np.bincount(row, weights=fitted) / np.bincount(row)
+    mean = np.bincount(row, weights=_local_lines(outcome, x[row])) / np.bincount(row)
     return np.where(np.isfinite(mean), mean, rate)
+
+
+def _local_lines(outcome: FloatArray, x: FloatArray) -> FloatArray:
+    """Return Cleveland's lowess at sorted x (n,), NaN where all neighbours share one x: no line is determined there."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.asarray(
+            lowess(outcome, x, frac=2 / 3, it=0, delta=0.01 * (x[-1] - x[0]), is_sorted=True, return_sorted=False)
+        )
+
+
+def curve_cells(sample: BinarySample, share: float | None) -> CurveCells:
+    """Return the lowess smoother of a sample on cells of neighbours; `share` is the quantile of the error, or None."""
+    sample = positive_weight_rows(sample)
+    p, events, count = pool_ties(sample.y, sample.p, sample.weights)
+    total = count.sum()
+    middle = (np.cumsum(count) - count / 2) / total
+    width = max(float(p[-1] - p[0]), np.finfo(float).tiny)
+    ranks = np.floor(np.stack((_CURVE_CELLS * middle, _CURVE_CELLS * ((p - p[0]) / width))))
+    starts = np.concatenate(([0], np.flatnonzero((np.diff(ranks) != 0).any(axis=0)) + 1))
+    cell = np.repeat(np.arange(starts.size), np.diff(starts, append=p.size))
+    rows = np.add.reduceat(count, starts)
+    return CurveCells(
+        count=rows,
+        mean_p=(np.add.reduceat(p * count, starts) / rows).clip(0, 1),
+        events=np.add.reduceat(events, starts),
+        smoother=_cell_smoother(p, count, cell, starts),
+        share=share,
+    )
+
+
+def _cell_smoother(p: FloatArray, count: FloatArray, cell: IntArray, starts: IntArray) -> FloatArray:
+    """Return the curve (C, C) at each cell that an event rate of 1 in one cell and 0 elsewhere has."""
+    ends, total = np.cumsum(count), int(count.sum())
+    taken = min(total, _CURVE_ROWS)
+    row = np.searchsorted(ends, (np.arange(taken) + 0.5) * (total / taken), side="right")
+    missed = starts[np.bincount(cell[row], minlength=starts.size) == 0]
+    row = np.sort(np.concatenate((row, missed)))
+    x, home = p[row], cell[row]
+    inside = np.bincount(home)
+    smoother = np.empty((starts.size, starts.size))
+    for c in range(starts.size):
+        rate = (home == c).astype(np.float64)
+        fitted = _local_lines(rate, x)
+        smoother[:, c] = np.bincount(home, np.where(np.isfinite(fitted), fitted, rate)) / inside
+    return smoother
 
 
 def _logistic_columns(x: FloatArray, count: FloatArray, smoother: Smoother) -> tuple[FloatArray, str]:
@@ -121,19 +164,26 @@ def _logistic_columns(x: FloatArray, count: FloatArray, smoother: Smoother) -> t
 def smooth_error(y: np.ndarray, r: FloatArray, weights: FloatArray | None = None) -> float:
     """Return the σ in (0, 1] at which the error smoothed with σ equals σ; 0 if there is no error at all."""
     residual = y - r if weights is None else weights * (y - r)
-    spectrum = fft.dct(_on_grid(r, residual) / (r.size if weights is None else weights.sum()))
-    if not spectrum.any():
-        return 0.0
-    frequency = np.pi * np.arange(_CELLS)
+    return fixed_bandwidth(fft.dct(_on_grid(r, residual) / (r.size if weights is None else weights.sum())))
 
-    def excess(sigma: float) -> float:
-        damped = spectrum * np.exp(-0.5 * (frequency * sigma) ** 2)
-        return float(np.abs(fft.idct(damped)).sum()) - sigma
 
-    # The smoothed error never grows with σ, so there is one root; it is 1 when all is wrong with certainty.
-    if excess(1.0) >= 0:
-        return 1.0
-    return float(optimize.brentq(excess, 0.0, 1.0, xtol=1e-12))
+def kernel_cells(y: np.ndarray, r: FloatArray, weights: FloatArray | None = None) -> KernelCells:
+    """Return residuals on a grid that is fine for the bandwidth at which the error smoothed with it equals it."""
+    bandwidth = smooth_error(y, r, weights)
+    fewest, most = _GRID_CELLS
+    size = int(np.clip(np.ceil(_PER_BANDWIDTH / max(bandwidth, _PER_BANDWIDTH / most)), fewest, most))
+    place = np.minimum((r * size).astype(np.int64), size - 1)
+    w = np.ones(r.size) if weights is None else weights
+    count, score, events = (np.bincount(place, v, size).astype(np.float64) for v in (w, w * r, w * y))
+    used = np.flatnonzero(count)
+    return KernelCells(
+        count=count[used],
+        mean_p=(score[used] / count[used]).clip(0, 1),
+        events=events[used],
+        place=used,
+        size=size,
+        bandwidth=bandwidth,
+    )
 
 
 def _on_grid(r: FloatArray, residual: FloatArray) -> FloatArray:

@@ -6,10 +6,13 @@ import numpy as np
 
 from calstat._arrays import pseudo_labels
 from calstat._arrays.pav import sorted_pairs
+from calstat._arrays.smooth_intervals import PairForm
 from calstat._typing import FloatArray, IntArray
 
 # exp(300) squared is far from overflow, and 300 units in the last place of the exponent are an error of 7e-14.
 _REACH = 300.0
+BANDWIDTH = 0.2
+"""Default bandwidth, on the scale of probabilities."""
 # With more stretches than this a loop over them is slower than a scan by doubling.
 _MAX_STRETCHES = 2000
 # Longer stretches are cut, so that their work arrays stay in the second-level cache.
@@ -72,6 +75,39 @@ def kernel_error(y: np.ndarray, r: FloatArray, bandwidth: float, weights: FloatA
         total = float(weights.sum())
     square = float(residual @ residual + 2 * (residual @ decaying_sums(score, residual, bandwidth)))
     return float(np.sqrt(max(square, 0.0)) / total)
+
+
+def pair_form(y: np.ndarray, r: FloatArray, bandwidth: float, weights: FloatArray | None = None) -> PairForm:
+    """Return the mean over pairs of different rows of e_i e_j exp(-|r_i - r_j| / bandwidth), and its variance.
+
+    With g the mean embedding of the residuals and S their covariance operator, the variance is 4 <g, S g> / n, which
+    grows with the squared error <g, g>, and 2 tr(S^2) / n^2, which stays: tr(S^2) is a sum over pairs too, under the
+    kernel of half the bandwidth. In S a residual is not taken to vary less than its probability says, since a sample
+    without events would not seem to vary.
+    """
+    order = np.argsort(r)
+    score, w = r[order], np.ones(r.size) if weights is None else weights[order]
+    e = y[order] - score
+    n = float(w.sum())
+    if n <= 1:
+        return PairForm(estimate=np.nan, slope=np.nan, base=np.nan)
+    embedding = _pair_sums(score, w * e, bandwidth) / n
+    square = float(w * e @ embedding) / n
+    estimate = (n * square - float(w @ e**2) / n) / (n - 1)
+    along, pairs = 0.0, 0.0
+    half = max(bandwidth / 2, float(np.finfo(float).smallest_subnormal))
+    for v in (e**2, score * (1 - score)):
+        along = max(along, float(w * v @ embedding**2) / n)
+        pairs = max(pairs, float(w * v @ (_pair_sums(score, w * v, half) - v)))
+    slope = max(along / square - square, 0.0) if square > 0 else 0.0
+    return PairForm(estimate=estimate, slope=4 * slope / n, base=2 * pairs / (n * (n - 1)) ** 2)
+
+
+def _pair_sums(position: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:
+    """Return Σ_j value_j exp(-|position_i - position_j| / bandwidth) for sorted positions (n,)."""
+    before = decaying_sums(position, value, bandwidth)
+    after = decaying_sums(-position[::-1], value[::-1], bandwidth)[::-1]
+    return before + value + after
 
 
 def decaying_sums(position: FloatArray, value: FloatArray, bandwidth: float) -> FloatArray:

@@ -14,10 +14,13 @@ from scipy import sparse
 
 from calstat._arrays import resampling
 from calstat._arrays.binning import BinTable, Norm, assign_bins
+from calstat._arrays.smooth_intervals import Smoothed
 from calstat._input.validation import BinarySample, MetricType, MulticlassSample, check_multiclass, check_sample
 from calstat._typing import FloatArray, IntArray, Label
 from calstat.exceptions import CalstatWarning, InputError
-from calstat.metrics._common import Sample, read_sample, tables, views
+from calstat.metrics._common import Sample, read_sample, tables, top_score, views
+from calstat.metrics._curves import curve_cells, kernel_cells
+from calstat.metrics._kernel import BANDWIDTH, pair_form
 from calstat.metrics._scores import LOG_EPS, brier_rows, hits, log_rows
 from calstat.metrics.errors import ace, confidence_ece, ece, mce, squared_ece
 from calstat.metrics.kernel import mmce
@@ -30,9 +33,11 @@ BINNED: dict[Metric, Norm | None] = {ece: None, ace: "mean", mce: "max", confide
 """Binned errors and their norm; None where the `norm` option says it."""
 LINEAR: tuple[Metric, ...] = (brier_score, log_loss, accuracy)
 """Means over rows."""
-BOUNDED: tuple[Metric, ...] = (mmce, smooth_ece, ici, e50, e90, emax)
-"""Errors bounded by 0 for which no interval is known to cover near 0."""
-METRICS: dict[str, Metric] = {f.__name__: f for f in (*BINNED, *LINEAR, *BOUNDED)}
+CURVE: dict[Metric, float | None] = {ici: None, e50: 0.5, e90: 0.9, emax: 1.0}
+"""Errors of a smoothed curve: the quantile of the distances from the diagonal, None for their mean."""
+UNBINNED: tuple[Metric, ...] = (mmce, smooth_ece, *CURVE)
+"""Errors without bins; they are bounded by 0, and no bootstrap interval covers near 0."""
+METRICS: dict[str, Metric] = {f.__name__: f for f in (*BINNED, *LINEAR, *UNBINNED)}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,6 +197,21 @@ def binned_sample(c: Cells, weights: FloatArray | None) -> resampling.BinnedSamp
         norm=c.norm,
         combine=c.combine,
     )
+
+
+def smoothed_sample(metric: Metric, sample: Sample, options: Mapping[str, Any]) -> Smoothed | None:
+    """Return what the law of an error without bins depends on; None for smoothers that are not linear in the outcomes.
+
+    Lowess of p alone leaves the diagonal where it is; of other scales it does not.
+    """
+    if metric is mmce:
+        return pair_form(*top_score(sample), options.get("bandwidth", BANDWIDTH), sample.weights)
+    if metric is smooth_ece:
+        return kernel_cells(*top_score(sample), sample.weights)
+    lines = options.get("smoother", "lowess") == "lowess" and options.get("scale") in {None, "probability"}
+    if metric in CURVE and isinstance(sample, BinarySample) and lines:
+        return curve_cells(sample, CURVE[metric])
+    return None
 
 
 def correlation(c: Cells, w: FloatArray) -> FloatArray:

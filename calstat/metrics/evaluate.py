@@ -13,13 +13,13 @@ from calstat._input.validation import BinarySample, MetricType, check_rng, check
 from calstat._typing import Label, RNGLike
 from calstat.metrics._common import Edges, Sample, tables, top_score, warn_absent
 from calstat.metrics._curves import smooth_curve, smooth_error
-from calstat.metrics._kernel import kernel_error
+from calstat.metrics._kernel import BANDWIDTH, kernel_error
 from calstat.metrics._scores import LOG_EPS, brier_rows, corp_decomposition, hits, log_rows
 from calstat.metrics.errors import ace, ece, mce
 from calstat.metrics.inference import bootstrap
+from calstat.metrics.kernel import mmce
 from calstat.metrics.scores import accuracy, brier_score, log_loss
-
-_BANDWIDTH = 0.2
+from calstat.metrics.smooth import e50, e90, emax, ici, smooth_ece
 
 
 def evaluate(
@@ -50,8 +50,7 @@ def evaluate(
     strategy : {"equal_width", "equal_freq"}, default "equal_width"
         Edges j / bins, or quantiles of type 8.
     ci : bool, default False
-        Add intervals: those that `bootstrap` gives by default for scores and binned errors. Weights must then be
-        whole numbers.
+        Add intervals: those that `bootstrap` gives by default. Weights must then be whole numbers.
     alpha : float, default 0.05
         One minus the confidence level.
     n_resamples : int, default 999
@@ -124,6 +123,7 @@ _FUNCTIONS: dict[str, tuple[Callable[..., Any], dict[str, Any]]] = {
     "brier_score[classes]": (brier_score, {"average": "classes"}),
     "log_loss": (log_loss, {}),
     "accuracy": (accuracy, {}),
+    **{f.__name__: (f, {}) for f in (mmce, smooth_ece, ici, e50, e90, emax)},
     **{
         f"{name}{suffix}": (function, {**options, **({"type": suffix[1:-1]} if suffix else {})})
         for name, function, options in (
@@ -150,12 +150,12 @@ def _interval(
         options = {**options, "bins": bins, "strategy": strategy}
     if not isinstance(sample, BinarySample):
         options = {**options, "classes": range(len(sample.classes))}
-    # The limits of binned errors come from an inversion: they need no resamples.
+    # The limits of errors come from sums over bins or from smoothers: they need no resamples.
     result = bootstrap(
         function,
         sample.y,
         sample.p,
-        n_resamples=2 if binned else n_resamples,
+        n_resamples=n_resamples if function in {brier_score, log_loss, accuracy} else 2,
         freq_weights=sample.weights,
         rng=rng,
         **options,
@@ -197,7 +197,7 @@ def _binned(
 def _unbinned(sample: Sample) -> dict[str, float]:
     outcome, score = top_score(sample)
     return {
-        "mmce": kernel_error(outcome, score, _BANDWIDTH, sample.weights),
+        "mmce": kernel_error(outcome, score, BANDWIDTH, sample.weights),
         "smooth_ece": smooth_error(outcome, score, sample.weights),
     }
 

@@ -11,7 +11,8 @@ from scipy import sparse
 
 from calstat._arrays import resampling
 from calstat._arrays.binning import binned_error
-from calstat._inference_results import BootstrapResult, Interval
+from calstat._arrays.smooth_intervals import Smoothed
+from calstat._inference_results import INTERVALS, BootstrapResult, Interval
 from calstat._input.validation import BinarySample, check_choice, check_count, check_groups, check_rng
 from calstat._progress import Advance, progress_bar
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
@@ -19,8 +20,16 @@ from calstat.exceptions import InputError, NotEstimableWarning
 from calstat.metrics import _plans
 from calstat.metrics._common import Sample
 from calstat.metrics.errors import squared_ece
+from calstat.metrics.kernel import mmce
+from calstat.metrics.smooth import ici, smooth_ece
 
 _FEW = 2  # an outcome of fewer values than this has no variance
+_SQUARED = 2  # norm of the errors that pairs of rows estimate without bias
+_OF_ERRORS = {
+    "inversion": "binned errors without `rebin`, `ici` with lowess of p and `smooth_ece`",
+    "ustatistic": "`mmce` and binned errors of norm 2 of an event or of the top label, without `rebin`",
+    "band": "`ici`, `e50`, `e90` and `emax` with lowess of p",
+}
 _SMALL = 2000  # up to this many rows drawing rows is cheap, and exact for cells of a few rows too
 
 
@@ -59,11 +68,12 @@ def bootstrap(
         Probabilities, as `metric` takes them.
     n_resamples : int, default 999
         Number of resamples.
-    ci_method : {"inversion", "ustatistic", "percentile", "basic", "normal", "bca"}, optional
-        The interval that `conf_int` gives; "ustatistic" is for norm 2, of an event or of the top label. The default
-        is "inversion" for binned errors and "bca" for scores and callables; for errors bounded by 0 without a method
-        that is known to cover near 0 (MMCE, smooth ECE, ICI, E50, E90, Emax), and for binned errors of clusters, it
-        is none: the limits are NaN.
+    ci_method : {"inversion", "ustatistic", "band", "percentile", "basic", "normal", "bca"}, optional
+        The interval that `conf_int` gives. The default is "inversion" for binned errors, the ICI and the smooth ECE,
+        "ustatistic" for the MMCE, "band" for E50, E90 and Emax, and "bca" for scores and callables. For errors
+        of clusters, and for curves by another smoother than lowess of p, no interval is known to cover: it is none, and
+        the limits are NaN. "ustatistic" is also for binned errors of norm 2 of an event or of the top label, "band"
+        for the ICI.
     groups : array_like of shape (n,), optional
         Clusters, of which whole ones are drawn.
     rebin : bool, default False
@@ -117,6 +127,15 @@ def bootstrap(
     `squared_ece`), whose variance allows for calibration too. It covers as well as the inversion, with limits up to
     half as far apart again for rare events, and needs no draws.
 
+    *Errors without bins.* For the MMCE "ustatistic" inverts a normal test of its square, a U-statistic: kept are the
+    values from which the unbiased estimate is at most z standard errors away, the standard error being that at the
+    value in question. The estimate printed beside them includes the pairs of a row with itself, which are noise, and
+    may lie above the limits. The ICI and the smooth ECE are sums of absolute values of what is linear in the outcomes;
+    their test is inverted along a path of curves: towards 0 all gaps shrink, away from it the curve moves up or down as
+    a whole. E50, E90 and Emax take their limits from a band that holds the whole curve with the stated probability,
+    so that they cover more often than they have to. The target of these four is the true rates smoothed like the
+    outcomes: of what the smoother hides they say nothing.
+
     Above 2000 rows, the draws for an event or the top label use that rows of one bin and outcome are alike: their
     number is multinomial, the sum of their probabilities normal with the exact mean and variance.
 
@@ -142,7 +161,7 @@ def bootstrap(
     """
     function = _plans.resolve(metric)
     n_resamples = check_count("n_resamples", n_resamples, 2)
-    check_choice("ci_method", ci_method, (None, "inversion", "ustatistic", "percentile", "basic", "normal", "bca"))
+    check_choice("ci_method", ci_method, (None, *INTERVALS))
     sample = _plans.read(function, y, p, metric_options, freq_weights=freq_weights, event=event, classes=classes)
     codes = None if groups is None else check_groups(groups, sample.y.size)
     generator = check_rng(rng)
@@ -164,12 +183,11 @@ def bootstrap(
             advance,
         )
     power = 2.0 if function is squared_ece else 1.0
-    invertible = cells is not None and codes is None
-    method, notes = _default_method(function, sample, ci_method, invertible=invertible, rebin=rebin)
-    if ci_method in {"inversion", "ustatistic"} and not invertible:
-        raise InputError(f"ci_method={ci_method!r} is for binned errors of independent rows, without `rebin`.")
-    if ci_method == "ustatistic" and cells is not None and (cells.norm != 2 or cells.index.shape[1] > 1):
-        raise InputError("ci_method='ustatistic' is for errors of norm 2, of an event or of the top label.")
+    smoothed = _plans.smoothed_sample(function, sample, metric_options) if codes is None else None
+    offered = _offered(function, cells if codes is None else None, smoothed)
+    if ci_method in _OF_ERRORS and ci_method not in offered:
+        raise InputError(f"ci_method={ci_method!r} is for {_OF_ERRORS[ci_method]}, of independent rows.")
+    method, notes = _default_method(function, sample, ci_method, offered, rebin=rebin, clusters=codes is not None)
     if lost:
         notes.append(f"{lost} of {n_resamples} resamples hold one outcome only")
     return BootstrapResult(
@@ -180,7 +198,8 @@ def bootstrap(
         nobs=sample.nobs,
         target=_target(function, rebin=rebin),
         acceleration=_acceleration(function, sample, codes, metric_options) if method == "bca" else None,
-        binned=_plans.binned_sample(cells, sample.weights) if cells is not None and invertible else None,
+        binned=_plans.binned_sample(cells, sample.weights) if cells is not None and codes is None else None,
+        smoothed=smoothed,
         power=power,
         seed=seed,
         notes=tuple(notes),
@@ -191,24 +210,44 @@ def _target(metric: _plans.Metric, *, rebin: bool) -> str:
     if metric in _plans.BINNED:
         edges = "on bins of this kind" if rebin else "on these bin edges"
         return f"the error {edges}, a lower bound of the error without bins"
+    if metric in _plans.CURVE:
+        return "the distance of the true rates, smoothed like the outcomes, from the diagonal"
+    if metric is mmce:
+        return "the error over pairs of different rows; the estimate also has each row with itself, which adds to it"
     return "the metric in the population that the rows are drawn from"
 
 
+def _offered(metric: _plans.Metric, cells: _plans.Cells | None, smoothed: Smoothed | None) -> tuple[Interval, ...]:
+    """Return the intervals for errors that this one has, the best first."""
+    if cells is not None:
+        pairs = cells.norm == _SQUARED and cells.index.shape[1] == 1
+        return ("inversion", "ustatistic") if pairs else ("inversion",)
+    if smoothed is None:
+        return ()
+    if metric is mmce:
+        return ("ustatistic",)
+    if metric is smooth_ece:
+        return ("inversion",)
+    return ("inversion", "band") if metric is ici else ("band",)
+
+
 def _default_method(
-    metric: _plans.Metric, sample: Sample, asked: Interval | None, *, invertible: bool, rebin: bool
+    metric: _plans.Metric,
+    sample: Sample,
+    asked: Interval | None,
+    offered: tuple[Interval, ...],
+    *,
+    rebin: bool,
+    clusters: bool,
 ) -> tuple[Interval | None, list[str]]:
     """Choose the interval that is known to cover, and say why where there is none."""
-    if asked is not None:
-        return asked, []
-    if metric in _plans.BINNED:
-        if invertible:
-            return "inversion", []
-        why = "with edges that move" if rebin else "for clusters"
-        return None, [f"no interval for a binned error {why} is known to cover; conf_int(method=...) gives the others"]
-    if metric in _plans.BOUNDED:
+    if asked is not None or offered:
+        return asked or offered[0], []
+    if metric in _plans.BINNED or metric in _plans.UNBINNED:
+        why = "of clusters" if clusters else "with edges that move" if rebin else "of a curve that is not lowess of p"
+        other = "" if clusters else ", pseudo_label_test a p-value"
         reason = (
-            "no bootstrap interval for this error is known to cover near 0: pseudo_label_test gives its value "
-            "under calibration and a p-value"
+            f"no interval for an error {why} is known to cover near 0; conf_int(method=...) gives the others{other}"
         )
         return None, [reason]
     if np.unique(sample.y).size < _FEW:
