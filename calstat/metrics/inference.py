@@ -133,8 +133,8 @@ def bootstrap(
     may lie above the limits. The ICI and the smooth ECE are sums of absolute values of what is linear in the outcomes;
     their test is inverted along a path of curves: towards 0 all gaps shrink, away from it the curve moves up or down as
     a whole. E50, E90 and Emax take their limits from a band that holds the whole curve with the stated probability,
-    so that they cover more often than they have to. The target of these four is the true rates smoothed like the
-    outcomes: of what the smoother hides they say nothing.
+    so that they cover more often than they have to. What the limits of ICI, E50, E90 and Emax enclose is the error of
+    the true rates smoothed like the outcomes: of what the smoother hides they say nothing.
 
     Above 2000 rows, the draws for an event or the top label use that rows of one bin and outcome are alike: their
     number is multinomial, the sum of their probabilities normal with the exact mean and variance.

@@ -62,7 +62,8 @@ def mmce(
 
     Notes
     -----
-    After sorting, the sum is a prefix sum that decays: O(n log n) time and a few arrays of memory.
+    After sorting, the sum is a prefix sum that decays: O(n log n) time and a few arrays of memory. `bootstrap` gives
+    limits for the error without the pairs i = j.
 
     References
     ----------

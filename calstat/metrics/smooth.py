@@ -160,6 +160,7 @@ def ici(
     Notes
     -----
     Packages differ by half in these numbers, since their smoothers differ: name the smoother with the number.
+    `bootstrap` gives limits for all four with "lowess" of p.
 
     References
     ----------
@@ -428,7 +429,7 @@ def smooth_ece(
     Notes
     -----
     Residuals are laid on a grid of 16,384 cells, on which the reflected kernel is a product in the cosine
-    transform. That changes the value by less than 1e-6 unless it lies below 0.001.
+    transform. That changes the value by less than 1e-6 unless it lies below 0.001. `bootstrap` gives limits.
 
     References
     ----------
