@@ -11,6 +11,7 @@ import pytest
 import statsmodels.api as sm
 from scipy import stats
 
+from calstat._arrays import statistics
 from calstat.diagnostics import hosmer_lemeshow, recalibration_test, spiegelhalter, val_prob
 from calstat.exceptions import InputError, NotEstimableWarning
 
@@ -370,15 +371,73 @@ def test_val_prob_is_rms(name):
 def test_val_prob_limits(name):
     table = val_prob(*arrays(name))
     limits = REFERENCE[name]["CalibrationCurves"]["limits"]
-    for row, key in [("Intercept (slope 1)", "Intercept"), ("Slope", "Slope"), ("C (ROC)", "Cindex_delong")]:
+    for row, key in [("Intercept (slope 1)", "Intercept"), ("Slope", "Slope")]:
         # glm there stops at 1e-8, which moves standard errors by up to 1e-7
         assert table.loc[row, ["estimate", "ci_low", "ci_high"]].tolist() == pytest.approx(
             limits[key], rel=1e-6, abs=1e-8
         )
-    risk = REFERENCE[name]["riskRegression"]
-    assert table.loc["Brier", ["ci_low", "ci_high"]].tolist() == pytest.approx(
-        [risk["brier_lower"], risk["brier_upper"]], rel=1e-12
-    )
+    # R's limits are normal; ours share the standard error only
+    z, risk = stats.norm.isf(0.025), REFERENCE[name]["riskRegression"]
+    for row, wanted in [
+        ("C (ROC)", limits["Cindex_delong"]),
+        ("Brier", [risk["brier_lower"] / 2 + risk["brier_upper"] / 2, risk["brier_lower"], risk["brier_upper"]]),
+    ]:
+        estimate, se = table.loc[row, ["estimate", "se"]]
+        assert [estimate, estimate - z * se, estimate + z * se] == pytest.approx(wanted, rel=1e-10)
+        # with several hundred rows the two kinds of limits are close
+        assert table.loc[row, ["ci_low", "ci_high"]].tolist() == pytest.approx(wanted[1:], abs=0.5 * se)
+
+
+def test_val_prob_limits_with_few_events():
+    # three events that outrank all others: DeLong's variance is 0
+    p = np.linspace(0.01, 0.4, 60)
+    y = (p > p[-4]).astype(int)
+    table = val_prob(y, p)
+    low, high = table.loc["C (ROC)", ["ci_low", "ci_high"]]
+    assert (table.loc["C (ROC)", "se"], high) == (0, 1)
+    spread = 1 + (30 - 1) * ((1 - low) / (2 - low) + low / (1 + low))
+    assert (1 - low) ** 2 == pytest.approx(stats.chi2.isf(0.05, 1) * low * (1 - low) * spread / (3 * 57), rel=1e-9)
+    assert table.loc["Dxy", ["ci_low", "ci_high"]].tolist() == pytest.approx([2 * low - 1, 1])
+    # no event: the score is known, how much it varies is not
+    none = val_prob(np.zeros(60, dtype=int), p)
+    assert none.loc["Brier", "estimate"] == pytest.approx(np.mean(p**2))
+    assert none.loc["Brier", ["ci_low", "ci_high"]].isna().all()
+
+
+def test_limits_of_a_mean_solve_the_cubic_of_its_skewness():
+    x = np.random.default_rng(5).exponential(size=40)
+    low, high = statistics.mean_limits(x, 0.1)
+    mean, se = statistics.mean_and_error(x)
+    g = stats.skew(x) / np.sqrt(40)
+    for limit, z in [(low, stats.norm.isf(0.05)), (high, -stats.norm.isf(0.05))]:
+        t = (mean - limit) / se
+        assert t + g * t**2 / 3 + g**2 * t**3 / 27 + g / 6 == pytest.approx(z, rel=1e-10)
+    assert high - mean > mean - low
+    even = np.array([-2.0, -1, 1, 2])
+    assert statistics.mean_limits(even, 0.05)[1] == pytest.approx(stats.norm.isf(0.025) * np.sqrt(10 / 3 / 4))
+    w = np.array([1.0, 3, 0, 2])
+    repeated = np.repeat(even, w.astype(int))
+    assert statistics.mean_limits(even, 0.05, w) == pytest.approx(statistics.mean_limits(repeated, 0.05))
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_val_prob_limits_cover_for_rare_events(n):
+    # 2% events; the normal limits of C cover 71% and 81% here. 400 samples: a share of 95% is known to 1.1 points
+    rng = np.random.default_rng(n)
+    p = rng.beta(0.5, 24.5, 200_000)
+    order = np.sort(p)
+    below = np.cumsum(1 - order) - (1 - order) / 2
+    truth = order @ below / (order.sum() * (1 - order).sum())
+    brier = np.mean(p * (1 - p))
+    held = []
+    while len(held) < 400:
+        p = rng.beta(0.5, 24.5, n)
+        y = (rng.random(n) < p).astype(float)
+        if y.any():
+            c = statistics.concordance_limits(statistics.concordance(y, p), 0.05)
+            score = statistics.mean_limits((y - p) ** 2, 0.05)
+            held.append([c[0] <= truth <= c[1], score[0] <= brier <= score[1]])
+    assert np.all(np.mean(held, axis=0) >= 0.93)
 
 
 def test_val_prob_weights_are_copies():

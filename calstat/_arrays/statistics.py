@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special
+from scipy import optimize, special, stats
 
 from calstat._typing import FloatArray, IntArray
 
@@ -45,10 +45,14 @@ class Concordance:
         C statistic, ties counted half.
     variance : float
         DeLong's variance; NaN with fewer than two events or two non-events.
+    events, others : float
+        Number of events and of non-events.
     """
 
     estimate: float
     variance: float
+    events: float
+    others: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -217,15 +221,34 @@ def concordance(y: FloatArray, p: FloatArray, weights: FloatArray | None = None)
     others = np.bincount(index, weights=w * (1 - y), minlength=values.size)
     n1, n0 = events.sum(), others.sum()
     if n1 == 0 or n0 == 0:
-        return Concordance(estimate=np.nan, variance=np.nan)
+        return Concordance(estimate=np.nan, variance=np.nan, events=n1, others=n0)
     place1 = (np.cumsum(others) - others / 2) / n0
     place0 = (n1 - np.cumsum(events) + events / 2) / n1
     c = float(events @ place1 / n1)
     if min(n1, n0) < 2:
-        return Concordance(estimate=c, variance=np.nan)
+        return Concordance(estimate=c, variance=np.nan, events=n1, others=n0)
     spread1 = events @ (place1 - c) ** 2 / (n1 - 1)
     spread0 = others @ (place0 - c) ** 2 / (n0 - 1)
-    return Concordance(estimate=c, variance=float(spread1 / n1 + spread0 / n0))
+    return Concordance(estimate=c, variance=float(spread1 / n1 + spread0 / n0), events=n1, others=n0)
+
+
+def concordance_limits(c: Concordance, alpha: float) -> tuple[float, float]:
+    """Limits of C by Newcombe's method 5: the values t with (C - t)^2 <= z^2 V(t).
+
+    V(t) = t (1 - t) (1 + (N - 1) ((1 - t) / (2 - t) + t / (1 + t))) / (m n), N = (m + n) / 2, is the variance for
+    exponential scores. It does not rest on the few events there are, as an estimated one does.
+    """
+    if np.isnan(c.estimate):
+        return np.nan, np.nan
+    m, n, z = c.events, c.others, stats.norm.isf(alpha / 2)
+
+    def excess(t: float) -> float:
+        spread = 1 + ((m + n) / 2 - 1) * ((1 - t) / (2 - t) + t / (1 + t))
+        return float((c.estimate - t) ** 2 - z**2 * t * (1 - t) * spread / (m * n))
+
+    low = optimize.brentq(excess, 0.0, c.estimate, xtol=1e-14) if c.estimate > 0 else 0.0
+    high = optimize.brentq(excess, c.estimate, 1.0, xtol=1e-14) if c.estimate < 1 else 1.0
+    return float(low), float(high)
 
 
 def score_test(score: FloatArray, information: FloatArray) -> ScoreTest:
@@ -286,6 +309,24 @@ def mean_and_error(values: FloatArray, weights: FloatArray | None = None) -> tup
     if total < 2:
         return mean, np.nan
     return mean, float(np.sqrt(w @ (values - mean) ** 2 / (total - 1) / total))
+
+
+def mean_limits(values: FloatArray, alpha: float, weights: FloatArray | None = None) -> tuple[float, float]:
+    """Limits of a mean over rows that allow for the skewness of the rows, by Hall's cubic transformation.
+
+    With t = (mean - m) / se and g the skewness over sqrt(n), t + g t^2 / 3 + g^2 t^3 / 27 + g / 6 is nearly normal.
+    """
+    mean, se = mean_and_error(values, weights)
+    w = counts(values.size, weights)
+    d = values - mean
+    variance = float(w @ d**2 / w.sum())
+    z = stats.norm.isf(alpha / 2) * np.array([1.0, -1.0])
+    if variance > 0:
+        g = float(w @ d**3 / w.sum() / variance**1.5 / np.sqrt(w.sum()))
+        # Below 1e-7 the cube root rounds to more than the skewness changes.
+        z = 3 / g * (np.cbrt(1 + g * (z - g / 6)) - 1) if abs(g) > 1e-7 else z
+    low, high = mean - se * z
+    return float(low), float(high)
 
 
 def holm(pvalues: FloatArray) -> FloatArray:

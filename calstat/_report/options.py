@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import stats
 
-from calstat._arrays.statistics import mean_and_error
+from calstat._arrays.statistics import mean_and_error, mean_limits
 from calstat._results import CalibrationTest
 from calstat._typing import FloatArray
 from calstat.reliability import Look
@@ -45,10 +44,9 @@ class Options:
         return {"n_resamples": self.look.n_resamples, "rng": self.seed}
 
     def mean_row(self, values: FloatArray, weights: FloatArray | None, bounds: tuple[float, float]) -> list[float]:
-        """Return mean, standard error and normal limits, kept within `bounds`, of values (n,)."""
+        """Return mean, standard error and limits, kept within `bounds`, of values (n,)."""
         mean, se = mean_and_error(values, weights)
-        half = stats.norm.isf(self.alpha / 2) * se
-        low, high = np.clip([mean - half, mean + half], *bounds)
+        low, high = np.clip(mean_limits(values, self.alpha, weights), *bounds)
         return [mean, se, float(low), float(high)]
 
 

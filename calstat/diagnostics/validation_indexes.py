@@ -53,11 +53,12 @@ def val_prob(
         Columns estimate, se, ci_low, ci_high; NaN where an index has no interval or the data do not determine it (one
         class only, a constant p, separated outcomes). Rows, with L the log likelihood:
 
-        - Dxy, C (ROC): Dxy = 2C - 1; ties count half; DeLong's variance, limits kept in [-1, 1] and [0, 1].
+        - Dxy, C (ROC): Dxy = 2C - 1; ties count half; DeLong's standard error, limits by Newcombe's method 5, which
+          hold their level for few events too.
         - R2: Nagelkerke's R2 of the predictions as they are; D = (chi2 - 1)/n with chi2 = 2(L(p) - L(rate)), D:Chi-sq
           and D:p (1 df).
         - U = (chi2 - 2)/n with chi2 = 2(L(recalibrated) - L(p)), U:Chi-sq and U:p (2 df); Q = D - U.
-        - Brier, and Brier scaled = 1 - Brier/(rate (1 - rate)).
+        - Brier, with Hall's limits, which allow for its skewness, and Brier scaled = 1 - Brier/(rate (1 - rate)).
         - O/E: events over expected events; limits on the log scale, from the variance of a ratio of means.
         - Intercept and Slope: of the joint logistic recalibration; Intercept (slope 1): calibration in the large. The
           two intercepts answer different questions. Wald limits.
@@ -75,6 +76,10 @@ def val_prob(
     Harrell, F. E. (2015). Regression Modeling Strategies, 2nd ed. https://doi.org/10.1007/978-3-319-19425-7
     DeLong, E. R., DeLong, D. M., Clarke-Pearson, D. L. (1988). Comparing the areas under correlated ROC curves.
     Biometrics 44. https://doi.org/10.2307/2531595
+    Newcombe, R. G. (2006). Confidence intervals for an effect size measure based on the Mann-Whitney statistic. Part 2.
+    Statistics in Medicine 25. https://doi.org/10.1002/sim.2324
+    Hall, P. (1992). On the removal of skewness by transformation. JRSS B 54.
+    https://doi.org/10.1111/j.2517-6161.1992.tb01876.x
 
     Examples
     --------
@@ -84,7 +89,7 @@ def val_prob(
     >>> table = cs.val_prob(y, p)
     >>> table.loc[["C (ROC)", "Slope"], ["estimate", "ci_low", "ci_high"]].round(2)
              estimate  ci_low  ci_high
-    C (ROC)      0.81    0.48     1.00
+    C (ROC)      0.81    0.40     0.96
     Slope        1.07   -0.42     2.57
 
     A slope below 1 would say that the predictions are too extreme; with eight rows the interval says little.
@@ -109,9 +114,10 @@ def _normal(estimate: float, se: float, alpha: float, bounds: tuple[float, float
 def _discrimination(sample: BinarySample, alpha: float) -> dict[str, _Row]:
     c = statistics.concordance(sample.y, sample.p, sample.weights)
     se = float(np.sqrt(c.variance))
+    low, high = statistics.concordance_limits(c, alpha)
     return {
-        "Dxy": _normal(2 * c.estimate - 1, 2 * se, alpha, (-1.0, 1.0)),
-        "C (ROC)": _normal(c.estimate, se, alpha, (0.0, 1.0)),
+        "Dxy": (2 * c.estimate - 1, 2 * se, 2 * low - 1, 2 * high - 1),
+        "C (ROC)": (c.estimate, se, low, high),
     }
 
 
@@ -150,13 +156,15 @@ def _coefficient(fit: LogisticFit, index: int, alpha: float) -> _Row:
 def _scores(sample: BinarySample, alpha: float) -> dict[str, _Row]:
     y, p, w = sample.y, sample.p, sample.weights
     brier, se = statistics.mean_and_error((y - p) ** 2, w)
+    low, high = np.clip(statistics.mean_limits((y - p) ** 2, alpha, w), 0.0, 1.0)
     rate = float(statistics.counts(y.size, w) @ y / sample.nobs)
     ratio, log_se = statistics.observed_to_expected(y, p, w)
     factor = np.exp(stats.norm.isf(alpha / 2) * log_se)
     s = statistics.spiegelhalter(y, p, w)
     curve = smooth_curve(sample, "lowess", None)
     return {
-        "Brier": _normal(brier, se, alpha, (0.0, 1.0)),
+        # An outcome that is the same in all rows does not tell how much the score varies.
+        "Brier": (brier, se, float(low), float(high)) if 0 < rate < 1 else _plain(brier),
         "Brier scaled": _plain(1 - brier / (rate * (1 - rate)) if 0 < rate < 1 else np.nan),
         "O/E": (ratio, ratio * log_se, float(ratio / factor), float(ratio * factor)),
         "Emax": _plain(curve.quantile(1.0)),
