@@ -52,6 +52,17 @@ def test_battery_holm_is_statsmodels():
     np.testing.assert_allclose(frame["pvalue_holm"], wanted, rtol=1e-12)
 
 
+def test_battery_stops_the_draws_of_what_is_clearly_calibrated():
+    y, p = binary(2, 300)
+    tests = {t.name: t for t in cs.calibration_tests(y, p, n_resamples=5000, stop_after=5, rng=1)}
+    for name in ("SKCE (unbiased)", "CORP miscalibration", "Pseudo-label test"):
+        assert tests[name].details["n_resamples"] < 5000
+        assert tests[name].pvalue == 5 / tests[name].details["n_resamples"]
+    alone = cs.corp_test(y, p, n_resamples=5000, stop_after=5, rng=3)
+    whole = cs.corp_test(y, p, n_resamples=5000, rng=3)
+    np.testing.assert_array_equal(alone.draws, whole.draws[: alone.draws.size])
+
+
 def test_battery_leaves_out_what_cannot_be_computed():
     y = np.r_[np.zeros(30), np.ones(30)]
     with pytest.warns(cs.exceptions.NotEstimableWarning, match="Spiegelhalter"):

@@ -166,7 +166,7 @@ def test_draws_have_the_variance_of_the_null(alpha):
     covariance = np.array([np.diag(q) - np.outer(q, q) for q in P])
     traces = np.einsum("iab,jba->ij", covariance, covariance)
     wanted = 2 * (rows[0] ** 2 * traces).sum() / (300 * 299) ** 2
-    draws = kernel_pairs.class_draws(P, 4000, np.random.default_rng(1))(slice(0, 300), rows)
+    draws = np.concatenate(list(kernel_pairs.class_draws(P, 4000, np.random.default_rng(1))(slice(0, 300), rows)))
     # the variance of 4000 draws of a skewed law: four standard errors are some 15%
     assert draws.var() == pytest.approx(wanted, rel=0.15)
     assert draws.mean() == pytest.approx(0, abs=4 * np.sqrt(wanted / 4000))
@@ -175,7 +175,7 @@ def test_draws_have_the_variance_of_the_null(alpha):
 def test_departures_alone_give_the_sum_over_all_rows():
     P = np.random.default_rng(9).dirichlet(np.full(6, 0.1), 120)
     kernel = kernel_pairs.laplace_blocks(P / 2, 120, 0.2)
-    quick = kernel_pairs._departing_sums(P, kernel[0], 50, np.random.default_rng(1))
+    quick = list(kernel_pairs._departing_sums(P, kernel[0], 50, np.random.default_rng(1)))
     labels = np.tile(P.argmax(axis=1), (50, 1))
     for part in pseudo_labels.departures(P, 50, np.random.default_rng(1), kernel_pairs.WORK_BYTES):
         labels[part.start + part.draw, part.row] = part.label
@@ -191,7 +191,7 @@ def test_wild_bootstrap_has_its_conditional_variance():
     n = len(y)
     rows = kernel_pairs.laplace_blocks(P / 2, n, 0.2)
     residuals = np.eye(P.shape[1])[y] - P
-    draws = kernel_pairs.sign_draws(residuals, 4000, np.random.default_rng(1))(slice(0, n), rows)
+    draws = np.concatenate(list(kernel_pairs.sign_draws(residuals, 4000, np.random.default_rng(1))(slice(0, n), rows)))
     wanted = REFERENCE["m3_glass"]["bandwidth_0.2"]["wild_variance"]
     h = rows[0] * (residuals @ residuals.T)
     assert 2 * (h**2).sum() / (n * (n - 1.0)) ** 2 == pytest.approx(wanted, rel=1e-10)
@@ -235,6 +235,36 @@ def test_size_is_five_percent(estimator, K):
 def test_size_is_five_percent_in_many_samples(n, K, estimator):
     # 2000 samples: standard error 0.49%
     assert rejections("calibrated", n, K, 2000, estimator=estimator) == pytest.approx(0.05, abs=4 * 0.0049)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "wild"}, {"estimator": "block"}, {"type": "confidence"}])
+@pytest.mark.parametrize("alpha", [0.05, 1.0])
+def test_stopped_draws_are_the_first_of_all_draws(options, alpha):
+    y, P = sample(14, 80, 3, alpha)
+    whole = cs.kernel_test(y, P, n_resamples=2000, rng=1, **options)
+    early = cs.kernel_test(y, P, n_resamples=2000, stop_after=10, rng=1, **options)
+    assert early.statistic == whole.statistic
+    made = early.details["n_resamples"]
+    assert early.pvalue == 10 / made
+    assert f"{made} were made" in early.note
+    # ten exceedances know log p to 0.32 (one standard error)
+    assert np.log(early.pvalue) == pytest.approx(np.log(whole.pvalue), abs=4 * 0.32)
+    if not options:
+        np.testing.assert_allclose(early.draws, whole.draws[:made], rtol=1e-12)
+
+
+def test_stopping_saves_draws():
+    made = []
+
+    def parts():
+        for k in range(100):
+            made.append(k)
+            yield np.array([0.0, float(k)])
+
+    # 3 and 4 are as large as 3; the second of them ends the draws
+    np.testing.assert_array_equal(pseudo_labels.collected(parts(), 3.0, 2), [0, 0, 0, 1, 0, 2, 0, 3, 0, 4])
+    assert made == [0, 1, 2, 3, 4]
+    assert pseudo_labels.collected(parts(), 1e9, 2).size == 200
 
 
 def test_size_of_the_normal_law():

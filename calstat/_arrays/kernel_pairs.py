@@ -22,17 +22,23 @@ WORK_BYTES = 1 << 24
 # A gathered element of the kernel costs as much as some 150 multiplications of a matrix product.
 _GATHER = 150
 
-Draws: TypeAlias = Callable[[slice, FloatArray], FloatArray]
-"""From a run of rows and their kernel (b, s, s) to the sums (B,) of the means of these blocks, a sum for each draw."""
+Draws: TypeAlias = Callable[[slice, FloatArray], Iterator[FloatArray]]
+"""From a run of rows and their kernel (b, s, s) to the sums of the means of these blocks: parts (m,) of m draws."""
 
 
 def block_terms(
-    points: FloatArray, residuals: FloatArray, size: int, bandwidth: float, draws: Draws | None = None
+    points: FloatArray,
+    residuals: FloatArray,
+    size: int,
+    bandwidth: float,
+    draws: Draws | None = None,
+    stop_after: int | None = None,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return the mean over pairs i ≠ j of each block (T,) of `size` rows, and its mean over blocks for draws (B,).
 
     `points` and `residuals` are (n, d). Rows that do not fill a block are left out. The kernel is made once for
-    each run of blocks and serves both the observed residuals and the draws.
+    each run of blocks and serves both the observed residuals and the draws. The draws of a single block end when
+    `stop_after` of them are as large as the observed value.
     """
     blocks = points.shape[0] // size
     run = max(1, WORK_BYTES // (8 * size**2))
@@ -42,7 +48,8 @@ def block_terms(
         kernel = laplace_blocks(points[rows], size, bandwidth)
         terms.append(block_means(kernel, residuals[None, rows])[0])
         if draws is not None:
-            drawn.append(draws(rows, kernel))
+            limit = stop_after if blocks == 1 else None
+            drawn.append(pseudo_labels.collected(draws(rows, kernel), float(terms[0][0]), limit))
     return np.concatenate(terms), None if draws is None else np.sum(drawn, axis=0) / blocks
 
 
@@ -85,9 +92,9 @@ def class_residuals(P: FloatArray, labels: IntArray) -> FloatArray:
 def event_draws(r: FloatArray, n_resamples: int, rng: np.random.Generator) -> Draws:
     """Labels of one event drawn from r (n,)."""
 
-    def draws(rows: slice, kernel: FloatArray) -> FloatArray:
-        blocks = pseudo_labels.label_blocks(r[rows], n_resamples, rng, WORK_BYTES)
-        return np.concatenate([block_means(kernel, (labels - r[rows])[..., None]).sum(axis=1) for labels in blocks])
+    def draws(rows: slice, kernel: FloatArray) -> Iterator[FloatArray]:
+        for labels in pseudo_labels.label_blocks(r[rows], n_resamples, rng, WORK_BYTES):
+            yield block_means(kernel, (labels - r[rows])[..., None]).sum(axis=1)
 
     return draws
 
@@ -97,10 +104,9 @@ def sign_draws(residuals: FloatArray, n_resamples: int, rng: np.random.Generator
     n, d = residuals.shape
     coin = np.full(n, 0.5)
 
-    def draws(rows: slice, kernel: FloatArray) -> FloatArray:
-        blocks = pseudo_labels.label_blocks(coin[rows], n_resamples, rng, max(1, WORK_BYTES // d))
-        signed = ((2 * heads - 1)[..., None] * residuals[rows] for heads in blocks)
-        return np.concatenate([block_means(kernel, e).sum(axis=1) for e in signed])
+    def draws(rows: slice, kernel: FloatArray) -> Iterator[FloatArray]:
+        for heads in pseudo_labels.label_blocks(coin[rows], n_resamples, rng, max(1, WORK_BYTES // d)):
+            yield block_means(kernel, (2 * heads - 1)[..., None] * residuals[rows]).sum(axis=1)
 
     return draws
 
@@ -108,14 +114,16 @@ def sign_draws(residuals: FloatArray, n_resamples: int, rng: np.random.Generator
 def class_draws(P: FloatArray, n_resamples: int, rng: np.random.Generator) -> Draws:
     """Labels of K classes drawn from P (n, K)."""
 
-    def draws(rows: slice, kernel: FloatArray) -> FloatArray:
+    def draws(rows: slice, kernel: FloatArray) -> Iterator[FloatArray]:
         part = P[rows]
         n, K = part.shape
         leaving = float((1 - part.max(axis=1)).sum())
         if kernel.shape[0] == 1 and _GATHER * leaving**2 < K * n**2:
-            return _departing_sums(part, kernel[0], n_resamples, rng) / (n * (n - 1.0))
-        blocks = _class_labels(part, n_resamples, rng)
-        return np.concatenate([block_means(kernel, class_residuals(part, y)).sum(axis=1) for y in blocks])
+            for total in _departing_sums(part, kernel[0], n_resamples, rng):
+                yield np.array([total / (n * (n - 1.0))])
+            return
+        for labels in _class_labels(part, n_resamples, rng):
+            yield block_means(kernel, class_residuals(part, labels)).sum(axis=1)
 
     return draws
 
@@ -130,8 +138,8 @@ def _class_labels(P: FloatArray, n_resamples: int, rng: np.random.Generator) -> 
         yield (u >= below).sum(axis=2)
 
 
-def _departing_sums(P: FloatArray, kernel: FloatArray, n_resamples: int, rng: np.random.Generator) -> FloatArray:
-    """Draw the sum over pairs (B,) of all rows, from the rows alone whose label is not the most probable class.
+def _departing_sums(P: FloatArray, kernel: FloatArray, n_resamples: int, rng: np.random.Generator) -> Iterator[float]:
+    """Draw the sum over pairs of all rows, from the rows alone whose label is not the most probable class.
 
     With E for the residuals of the most probable labels and D for the change that a draw makes to them, the sum is
     E'kE + 2 D'kE + D'kD, where D has few rows that are not 0.
@@ -139,16 +147,15 @@ def _departing_sums(P: FloatArray, kernel: FloatArray, n_resamples: int, rng: np
     top = P.argmax(axis=1)
     home = class_residuals(P, top[None])[0]
     smooth = kernel @ home
-    out = np.full(n_resamples, np.einsum("ij,ij->", home, smooth))
+    base = float(np.einsum("ij,ij->", home, smooth))
     for part in pseudo_labels.departures(P, n_resamples, rng, WORK_BYTES):
         order = np.argsort(part.draw, kind="stable")
         ends = np.searchsorted(part.draw[order], np.arange(1, part.stop - part.start))
-        for draw, chosen in enumerate(np.split(order, ends), start=part.start):
+        for chosen in np.split(order, ends):
             row, label = part.row[chosen], part.label[chosen]
             change = np.zeros((row.size, P.shape[1]))
             each = np.arange(row.size)
             change[each, label] = 1.0
             change[each, top[row]] = -1.0
             moved = kernel[np.ix_(row, row)] @ change + 2 * smooth[row]
-            out[draw] += np.einsum("ij,ij->", change, moved)
-    return out
+            yield base + float(np.einsum("ij,ij->", change, moved))

@@ -7,7 +7,7 @@ label departs from the most probable class are drawn.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -96,6 +96,18 @@ def stopped(observed: float, draws: FloatArray, stop_after: int) -> FloatArray:
     """Return the draws up to the `stop_after`-th that is as large as the observed value, or all of them."""
     reached = np.flatnonzero(at_least(observed, draws))
     return draws if reached.size < stop_after else draws[: reached[stop_after - 1] + 1]
+
+
+def collected(parts: Iterable[FloatArray], observed: float, stop_after: int | None) -> FloatArray:
+    """Join draws that are made part by part, until `stop_after` of them are as large as the observed value."""
+    made, above = [], 0
+    for part in parts:
+        made.append(part)
+        if stop_after is not None:
+            above += int(np.count_nonzero(at_least(observed, part)))
+            if above >= stop_after:
+                return stopped(observed, np.concatenate(made), stop_after)
+    return np.concatenate(made)
 
 
 def poisson_binomial(p: FloatArray) -> tuple[int, FloatArray]:

@@ -151,6 +151,7 @@ def calibration_tests(
     event: Label | None = None,
     classes: Sequence[Label] | None = None,
     n_resamples: int = 999,
+    stop_after: int | None = None,
     rng: RNGLike = None,
 ) -> CalibrationTests:
     """
@@ -170,6 +171,9 @@ def calibration_tests(
         The class of each column of a matrix.
     n_resamples : int, default 999
         Draws of the tests whose law is drawn.
+    stop_after : int, optional
+        Stop the draws of the kernel, CORP and ECE tests at this many as large as the observed value, as in
+        `pseudo_label_test`: with many `n_resamples`, small p-values are known well and large ones cost little.
     rng : None, int or numpy.random.Generator
         Source of randomness.
 
@@ -205,9 +209,10 @@ def calibration_tests(
     sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes, integer_weights=True)
     w = sample.weights
     draw: dict[str, Any] = {"freq_weights": w, "n_resamples": n, "rng": generator}
+    stop: dict[str, Any] = {**draw, "stop_after": stop_after}
     outcome, score = sample.y, sample.p
     if not isinstance(sample, BinarySample):
-        draw["classes"] = range(len(sample.classes))
+        draw["classes"] = stop["classes"] = range(len(sample.classes))
         maps: tuple[Against, ...] = ("temperature", "vector", "dirichlet")
         pairs: dict[str, Any] = {}
         if sample.nobs > _ALL_PAIRS:
@@ -216,9 +221,9 @@ def calibration_tests(
             tests=(
                 *(recalibration_test(outcome, score, against=against, **draw) for against in maps),
                 hosmer_lemeshow(outcome, score, **draw),
-                kernel_test(outcome, score, **draw, **pairs),
-                pseudo_label_test(outcome, score, "confidence_ece", **draw),
-                pseudo_label_test(outcome, score, "classwise_ece", **draw),
+                kernel_test(outcome, score, **stop, **pairs),
+                pseudo_label_test(outcome, score, "confidence_ece", **stop),
+                pseudo_label_test(outcome, score, "classwise_ece", **stop),
             )
         )
     return CalibrationTests(
@@ -230,9 +235,9 @@ def calibration_tests(
             hosmer_lemeshow(outcome, score, **draw),
             ks(outcome, score, **draw),
             kuiper(outcome, score, **draw),
-            kernel_test(outcome, score, **draw),
-            corp_test(outcome, score, **draw),
-            pseudo_label_test(outcome, score, "ece", **draw),
+            kernel_test(outcome, score, **stop),
+            corp_test(outcome, score, **stop),
+            pseudo_label_test(outcome, score, "ece", **stop),
         )
     )
 

@@ -15,6 +15,7 @@ from calstat._input.validation import check_binary, check_choice, check_count, c
 from calstat._results import CalibrationTest
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
 from calstat.exceptions import NotEstimableWarning
+from calstat.metrics.pseudo_labels import stop_note
 
 # Below this variance of the number of events the path is too coarse for Brownian motion: its size at 5% falls below 4%.
 _COARSE = 200.0
@@ -222,9 +223,10 @@ def drawn_test(
     nobs: float,
     details: dict[str, float] | None = None,
     note: str | None = None,
+    stop_after: int | None = None,
 ) -> PseudoLabelTest:
-    """Return the upper-tailed test of a statistic against its draws for labels from p."""
-    place = pseudo_labels.monte_carlo(observed, draws)
+    """Return the upper-tailed test of a statistic against its draws for labels from p, stopped at `stop_after`."""
+    place = pseudo_labels.monte_carlo(observed, draws, stop_after=stop_after)
     return PseudoLabelTest(
         name=name,
         null=null,
@@ -248,6 +250,7 @@ def corp_test(
     freq_weights: ArrayLike | None = None,
     event: Label | None = None,
     n_resamples: int = 999,
+    stop_after: int | None = None,
     rng: RNGLike = None,
 ) -> PseudoLabelTest:
     r"""
@@ -267,14 +270,17 @@ def corp_test(
     event : label, optional
         The label of the event where it is not clear from the labels.
     n_resamples : int, default 999
-        Draws, each with an isotonic fit.
+        Draws, each with an isotonic fit; with `stop_after`, the most that are made.
+    stop_after : int, optional
+        Stop at this many draws as large as the observed value, as in `pseudo_label_test`.
     rng : None, int or numpy.random.Generator
         Source of randomness.
 
     Returns
     -------
     PseudoLabelTest
-        MCB, its mean under calibration (`expected`: it is never 0), and p = (r + 1)/(B + 1).
+        MCB, its mean under calibration (`expected`: it is never 0), and p = (r + 1)/(B + 1), or h / l where the h-th
+        of l draws as large stopped them.
 
     Raises
     ------
@@ -303,6 +309,7 @@ def corp_test(
     Part of the Brier score looks like miscalibration even here; no more of it than chance makes.
     """
     n_resamples, generator = check_count("n_resamples", n_resamples), check_rng(rng)
+    limit = None if stop_after is None else check_count("stop_after", stop_after)
     sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
     score, events, count = pool_ties(sample.y, sample.p, sample.weights)
 
@@ -319,6 +326,9 @@ def corp_test(
         return generator.binomial(whole, score).astype(np.float64)
 
     whole = count.astype(np.int64) if count.max() > 1 else None
-    draws = np.array([miscalibration(labels()) for _ in range(n_resamples)])
+    observed = miscalibration(events)
+    drawn = (np.array([miscalibration(labels())]) for _ in range(n_resamples))
+    draws = pseudo_labels.collected(drawn, observed, limit)
     null = "labels are independent draws from p; no isotonic map improves on p"
-    return drawn_test("CORP miscalibration", null, miscalibration(events), draws, nobs=sample.nobs)
+    note = stop_note(limit, draws.size, n_resamples)
+    return drawn_test("CORP miscalibration", null, observed, draws, nobs=sample.nobs, note=note, stop_after=limit)

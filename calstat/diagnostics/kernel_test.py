@@ -25,6 +25,7 @@ from calstat.diagnostics.cumulative import drawn_test
 from calstat.exceptions import InputError
 from calstat.metrics._common import Sample, top_score
 from calstat.metrics._kernel import decaying_sums, pair_sum_draws
+from calstat.metrics.pseudo_labels import stop_note
 
 Estimator: TypeAlias = Literal["unbiased", "linear", "block"]
 _ERROR = "by the squared kernel calibration error"
@@ -65,6 +66,7 @@ def kernel_test(
     event: Label | None = None,
     classes: Sequence[Label] | None = None,
     n_resamples: int = 999,
+    stop_after: int | None = None,
     max_bytes: int = 1 << 30,
     rng: RNGLike = None,
 ) -> CalibrationTest:
@@ -101,7 +103,10 @@ def kernel_test(
     classes : sequence of K labels, optional
         The class of each column of a matrix.
     n_resamples : int, default 999
-        Draws.
+        Draws; with `stop_after`, the most that are made.
+    stop_after : int, optional
+        Stop at this many draws as large as the observed value, as in `pseudo_label_test`. It saves time with the
+        unbiased estimator of all classes.
     max_bytes : int, default 2**30
         Bound on the kernel between all rows, 8 n² bytes, that the unbiased estimator needs for all classes: the default
         admits 11,585 rows.
@@ -161,13 +166,16 @@ def kernel_test(
     rows = _rows(sample, type)
     _check_rows(estimator, method, rows, check_count("max_bytes", max_bytes))
     name = f"SKCE{rows.what} ({estimator})"
-    terms, draws = _values(rows, estimator, method, width, n_resamples, generator)
+    limit = None if stop_after is None else check_count("stop_after", stop_after)
+    terms, draws = _values(rows, estimator, method, width, n_resamples, limit, generator)
     observed = float(terms.mean())
     if draws is None:
         return _asymptotic(name, rows.null, terms, sample.nobs)
+    draws = pseudo_labels.collected([draws], observed, limit)
+    note = stop_note(limit, draws.size, n_resamples)
     if method == "pseudo_label":
-        return drawn_test(name, rows.null, observed, draws, nobs=sample.nobs)
-    place = pseudo_labels.monte_carlo(observed, draws)
+        return drawn_test(name, rows.null, observed, draws, nobs=sample.nobs, note=note, stop_after=limit)
+    place = pseudo_labels.monte_carlo(observed, draws, stop_after=limit)
     return CalibrationTest(
         name=name,
         null=rows.null,
@@ -176,7 +184,8 @@ def kernel_test(
         distribution="wild bootstrap",
         method=method,
         nobs=sample.nobs,
-        details={"mc_error": place.error, "n_resamples": n_resamples},
+        details={"mc_error": place.error, "n_resamples": draws.size},
+        note=note,
     )
 
 
@@ -222,7 +231,13 @@ def _check_rows(estimator: str, method: str, rows: _Rows, max_bytes: int) -> Non
 
 
 def _values(
-    rows: _Rows, estimator: Estimator, method: str, width: float, n_resamples: int, rng: np.random.Generator
+    rows: _Rows,
+    estimator: Estimator,
+    method: str,
+    width: float,
+    n_resamples: int,
+    stop_after: int | None,
+    rng: np.random.Generator,
 ) -> tuple[FloatArray, FloatArray | None]:
     """Return the terms (T,) that the statistic is the mean of, and its draws (B,) unless the law is normal."""
     n, chance, points, residuals = rows.chance.shape[0], rows.chance, rows.points, rows.residuals
@@ -239,7 +254,7 @@ def _values(
         make = kernel_pairs.event_draws if chance.ndim == 1 else kernel_pairs.class_draws
         draws = make(chance, n_resamples, rng)
     size = {"unbiased": n, "linear": 2, "block": max(2, isqrt(n))}[estimator]
-    return kernel_pairs.block_terms(points, residuals, size, width, draws)
+    return kernel_pairs.block_terms(points, residuals, size, width, draws, stop_after)
 
 
 def _sorted_values(

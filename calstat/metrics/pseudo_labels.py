@@ -173,7 +173,7 @@ def pseudo_label_test(
         method=name,
         nobs=given.nobs,
         details={"statistic": name, "n_resamples": draws.size, "two_sided": two_sided},
-        note="two-sided" if two_sided else _stop_note(limit, draws.size, n_resamples),
+        note="two-sided" if two_sided else stop_note(limit, draws.size, n_resamples),
         draws=draws,
         expected=place.mean,
         mc_error=place.error,
@@ -181,7 +181,8 @@ def pseudo_label_test(
     )
 
 
-def _stop_note(limit: int | None, made: int, most: int) -> str | None:
+def stop_note(limit: int | None, made: int, most: int) -> str | None:
+    """Say where draws were to stop and how many were made, if there was a limit."""
     return None if limit is None else f"at most {most} draws, to be stopped at {limit} as large; {made} were made"
 
 
