@@ -151,6 +151,44 @@ def test_test_prints_the_battery(heart: pd.DataFrame, capsys: Capture) -> None:
     assert all(row["null"] for row in content)
 
 
+def test_test_stops_its_draws(heart: pd.DataFrame, capsys: Capture) -> None:
+    argv = ["test", "scores.csv", "--outcome", "disease", "--probs", "p_logistic", "--draws", "3000"]
+    assert main([*argv, "--stop-after", "10"]) == 0
+    expected = cs.calibration_tests(heart["disease"], heart["p_logistic"], n_resamples=3000, stop_after=10, rng=0)
+    assert capsys.readouterr().out == f"{expected}\n"
+    assert min(t.details.get("n_resamples", 3000) for t in expected) < 3000
+    assert "`stop_after` (--stop-after) must be" in _fails(capsys, *argv, "--stop-after", "0")
+    assert "`n_resamples` (--draws) must be" in _fails(capsys, *argv[:-1], "0")
+
+
+@pytest.mark.parametrize("score", ["brier", "log", "squared_ece"])
+def test_compare_tests_differences_from_what_is_given(heart: pd.DataFrame, capsys: Capture, score: str) -> None:
+    argv = ["compare", *REPORT[1:], "--methods", "beta", "--folds", "3", "--score", score]
+    assert main([*argv, "--json"]) == 0
+    given, beta = json.loads(capsys.readouterr().out)
+    y, p = heart["disease"], heart["p_naive_bayes"]
+    fitted = cs.CrossValidatedCalibration(y, p, cs.BetaCalibration, folds=3, shuffle=True, rng=0).fit()
+    test = cs.compare_forecasts(y, fitted.oof_predictions, p, score=score)
+    assert given["difference"] is None
+    assert beta["difference"] == test.details["difference"] < 0
+    assert (beta["ci_low"], beta["ci_high"]) == (test.details["ci_low"], test.details["ci_high"])
+    assert beta["pvalue"] == test.pvalue
+    assert main(argv) == 0
+    out = capsys.readouterr().out
+    assert "of the predictions as given" in out
+    assert f"{beta['difference']:.4f}" in out
+
+
+def test_compare_tests_differences_of_several_classes(heart: pd.DataFrame, capsys: Capture) -> None:
+    table = load_vehicle()
+    table.to_csv("vehicle.csv", index=False)
+    columns = ["--outcome", "vehicle", "--probs", *table.columns[1:], "--folds", "3", "--json", "--score", "log"]
+    assert main(["compare", "vehicle.csv", *columns, "--methods", "temperature"]) == 0
+    given, temperature = json.loads(capsys.readouterr().out)
+    # the mean of differences and the difference of means
+    assert temperature["difference"] == pytest.approx(temperature["log_loss"] - given["log_loss"], rel=1e-10)
+
+
 def test_compare_holds_out_every_row(heart: pd.DataFrame, capsys: Capture) -> None:
     argv = ["compare", *REPORT[1:], "--methods", "logistic", "--folds", "4", "--seed", "3"]
     assert main([*argv, "--json"]) == 0

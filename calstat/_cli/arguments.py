@@ -9,6 +9,9 @@ from typing import TypeAlias
 
 Run: TypeAlias = Callable[[argparse.Namespace], None]
 
+# Scores that `compare` tests the difference in, and how they are called.
+SCORES = {"brier": "Brier score", "log": "log loss", "squared_ece": "squared calibration error"}
+
 _DESCRIPTION = """\
 Is a model's predicted probability right, what is wrong with it, and how is it put right?
 
@@ -44,6 +47,7 @@ calibrated.
 examples:
   calstat test scores.csv --outcome y --probs p
   calstat test scores.csv --outcome y --probs p --json
+  calstat test scores.csv --outcome y --probs p --draws 100000 --stop-after 20
 """
 
 _COMPARE = """\
@@ -52,6 +56,7 @@ Compare calibration maps by how well they predict rows that they were not fitted
 examples:
   calstat compare scores.csv --outcome y --probs p
   calstat compare scores.csv --outcome y --probs p --methods logistic beta --folds 5
+  calstat compare scores.csv --outcome y --probs p --score squared_ece
   calstat compare cars.csv --outcome vehicle --probs p_bus p_opel p_saab p_van
 """
 
@@ -117,6 +122,13 @@ def make_parser(commands: Mapping[str, Run], methods: Sequence[str]) -> argparse
     _report_arguments(command("report", _REPORT, "how well probabilities agree with outcomes"))
     test = command("test", _TEST, "tests of calibration")
     _add_table(test, required=True)
+    test.add_argument("--draws", type=int, default=999, metavar="N", help="draws of labels (default: 999)")
+    test.add_argument(
+        "--stop-after",
+        type=int,
+        metavar="N",
+        help="end the draws of a kernel, CORP or ECE test at N that are as large as the observed value",
+    )
     _add_json(test)
     _add_seed(test)
     _compare_arguments(command("compare", _COMPARE, "which calibration map predicts best"), methods)
@@ -155,6 +167,9 @@ def _compare_arguments(parser: argparse.ArgumentParser, methods: Sequence[str]) 
         help=f"out of {', '.join(methods)} (default: three that suit the columns)",
     )
     parser.add_argument("--folds", type=int, default=10, metavar="N", help="number of folds (default: 10)")
+    parser.add_argument(
+        "--score", choices=SCORES, help="test the difference of each map from the predictions as given in this score"
+    )
     _add_json(parser)
     _add_seed(parser)
 

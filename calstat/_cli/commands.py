@@ -21,16 +21,17 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pandas as pd
+from statsmodels.iolib.table import SimpleTable
 
-from calstat._cli.arguments import Run, make_parser
+from calstat._cli.arguments import SCORES, Run, make_parser
 from calstat._cli.files import FileError, numeric_column, read_table, select_columns, written_whole
 from calstat._report import CalibrationReport, report
-from calstat._results import format_number, make_summary, number_table
+from calstat._results import format_number, format_pvalue, make_summary, number_table
 from calstat.base import load
 from calstat.binary import BetaCalibration, LogisticCalibration, PlattScaling
 from calstat.composite import CrossValidatedCalibration
 from calstat.datasets import load_heart_disease
-from calstat.diagnostics import calibration_tests
+from calstat.diagnostics import calibration_tests, compare_forecasts
 from calstat.exceptions import CalstatError, CalstatWarning, LabelError
 from calstat.metrics import evaluate
 from calstat.multiclass import DirichletCalibration, MatrixScaling, TemperatureScaling, VectorScaling
@@ -122,6 +123,10 @@ def _in_words_of_the_user(error: Exception, args: argparse.Namespace) -> str:
         message = message.replace("`p`", f"`p` (column {', '.join(map(repr, args.probs))})", 1)
     if getattr(args, "by", None):
         message = message.replace("`groups`", f"`groups` (column '{args.by}')", 1)
+    if hasattr(args, "stop_after"):
+        message = message.replace("`n_resamples`", "`n_resamples` (--draws)").replace(
+            "_after`", "_after` (--stop-after)"
+        )
     if "must sum to 1" in message and hasattr(args, "also"):
         message += " To set several models side by side, give one to --probs and the others to --also."
     if isinstance(error, LabelError) and "event=" in message:
@@ -168,7 +173,15 @@ def _run_report(args: argparse.Namespace) -> None:
 def _run_test(args: argparse.Namespace) -> None:
     """``calstat test``."""
     data = _read_predictions(args)
-    made = calibration_tests(data.y, data.p, freq_weights=data.weights, event=data.event, rng=args.seed)
+    made = calibration_tests(
+        data.y,
+        data.p,
+        freq_weights=data.weights,
+        event=data.event,
+        n_resamples=args.draws,
+        stop_after=args.stop_after,
+        rng=args.seed,
+    )
     print(json.dumps(_records(made.to_frame()), ensure_ascii=False, indent=1) if args.json else made)
 
 
@@ -178,7 +191,7 @@ def _run_compare(args: argparse.Namespace) -> None:
     one_column = isinstance(data.p, pd.Series)
     event = {} if data.event is None else {"event": data.event}
     given = evaluate(data.y, data.p, freq_weights=data.weights, **event)
-    columns = {"as given": given["value"]}
+    columns, differences = {"as given": given["value"]}, {}
     for method in args.methods or (_FOR_ONE_COLUMN if one_column else _FOR_CLASSES):
         model, defaults = METHODS[method]
         if event and "event" not in inspect.signature(model).parameters:
@@ -186,14 +199,34 @@ def _run_compare(args: argparse.Namespace) -> None:
         options = {**defaults, **event, "folds": args.folds, "shuffle": True, "rng": args.seed}
         fitted = CrossValidatedCalibration(data.y, data.p, model, freq_weights=data.weights, **options).fit()
         columns[method] = fitted.metrics["out_of_fold"]
+        if args.score is not None:
+            test = compare_forecasts(
+                data.y, fitted.oof_predictions, data.p, score=args.score, freq_weights=data.weights, **event
+            )
+            found = {name: test.details[name] for name in ("difference", "ci_low", "ci_high")}
+            differences[method] = {**found, "pvalue": test.pvalue}
     table = pd.DataFrame(columns).T
     table = table[[name for name in _COMPARED if name in table.columns]].rename_axis("map")
+    changes = pd.DataFrame.from_dict(differences, orient="index")
     if args.json:
-        print(json.dumps(_records(table), ensure_ascii=False, indent=1))
+        print(json.dumps(_records(table.join(changes)), ensure_ascii=False, indent=1))
         return
     cells = [[format_number(value) for value in row] for row in table.to_numpy(dtype=float)]
-    note = f"Out of fold: each row is predicted by a map fitted without its fold ({args.folds} folds). Small is good."
-    print(make_summary([number_table(cells, list(table.columns), list(table.index), title="Calibration maps")], [note]))
+    tables = [number_table(cells, list(table.columns), list(table.index), title="Calibration maps")]
+    notes = [
+        f"Out of fold: each row is predicted by a map fitted without its fold ({args.folds} folds). Small is good."
+    ]
+    if differences:
+        tables.append(_difference_table(changes, SCORES[args.score]))
+        notes.append("Differences are paired, row by row, and take the predictions out of fold as they are.")
+    print(make_summary(tables, notes))
+
+
+def _difference_table(changes: pd.DataFrame, score: str) -> SimpleTable:
+    """The differences of maps from the predictions as given; negative: the map is better."""
+    cells = [[*map(format_number, numbers), format_pvalue(p)] for *numbers, p in changes.to_numpy(dtype=float).tolist()]
+    headers = ["difference", "ci_low", "ci_high", "p"]
+    return number_table(cells, headers, list(changes.index), title=f"Less the {score} of the predictions as given")
 
 
 def _run_fit(args: argparse.Namespace) -> None:
