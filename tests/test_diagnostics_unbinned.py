@@ -92,6 +92,29 @@ def test_cumulative_tests_have_their_size(test):
     assert 0.02 < np.mean(rejected) < 0.07
 
 
+@pytest.mark.parametrize("test", [ks, kuiper])
+def test_cumulative_tests_have_their_size_with_ties(test):
+    # 10 values of p: the law of Brownian motion rejects 1.5% here. 600 samples: standard error 0.9%
+    rng = np.random.default_rng(4)
+    p = np.repeat(np.linspace(0.05, 0.95, 10), 400)
+    results = [test(rng.random(4000) < p, p, n_resamples=199, rng=rng) for _ in range(600)]
+    assert {r.method for r in results} == {"pseudo_label"}
+    assert 0.03 < np.mean([r.pvalue <= 0.05 for r in results]) < 0.075
+
+
+@pytest.mark.parametrize("test", [ks, kuiper])
+def test_paths_of_rare_events_among_many_rows_are_drawn_by_cells(test):
+    # 30,000 rows with 60 events: drawing rows in blocks gives the same law as drawing cells
+    p = np.sort(np.random.default_rng(5).beta(0.5, 250, 30_000))
+    y = (np.random.default_rng(6).random(30_000) < p).astype(int)
+    result = test(y, p, n_resamples=2000, rng=1)
+    assert result.method == "pseudo_label"
+    rng = np.random.default_rng(7)
+    values = [test(rng.random(30_000) < p, p, method="asymptotic").statistic for _ in range(2000)]
+    assert stats.ks_2samp(result.draws, values).pvalue > 0.001
+    assert np.mean(result.draws) == pytest.approx(np.mean(values), rel=0.03)
+
+
 @pytest.mark.parametrize("test", [ks, kuiper, corp_test])
 def test_cumulative_weights_are_copies(test):
     y, p, w = sample(2)

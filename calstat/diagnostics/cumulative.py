@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,8 +18,14 @@ from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
 from calstat.exceptions import NotEstimableWarning
 from calstat.metrics.pseudo_labels import stop_note
 
-# Below this variance of the number of events the path is too coarse for Brownian motion: its size at 5% falls below 4%.
+# The path is too coarse for Brownian motion, and size at 5% falls below 4%, where the variance of the number of events
+# is less than 200, or rows of equal p have more of it than a row of p = 1/2 has of 200.
 _COARSE = 200.0
+_STEP = 0.25 / _COARSE
+# Draws for more rows are made for as many cells of neighbours, at the ends of which the path is read: the standard
+# deviation of the path within a cell is 2% of the whole.
+_CELLS = 2048
+_BLOCK_BYTES = 1 << 26
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +64,7 @@ def ks(
         Predicted probability of the event.
     method : {"asymptotic", "pseudo_label"}, optional
         Law of the supremum of Brownian motion, or the law when labels are drawn from p. By default the second where
-        the number of events has a variance below 200, since the path is too coarse there.
+        the number of events has a variance below 200 or many rows share a p, since the path is too coarse there.
     freq_weights : array_like of shape (n,), optional
         Whole numbers: a row of weight k counts as k rows.
     event : label, optional
@@ -125,7 +132,7 @@ def kuiper(
         Predicted probability of the event.
     method : {"asymptotic", "pseudo_label"}, optional
         Law of the range of Brownian motion, or the law when labels are drawn from p. By default the second where
-        the number of events has a variance below 200.
+        the number of events has a variance below 200 or many rows share a p.
     freq_weights : array_like of shape (n,), optional
         Whole numbers: a row of weight k counts as k rows.
     event : label, optional
@@ -187,8 +194,8 @@ def _path(y: ArrayLike, p: ArrayLike, freq_weights: ArrayLike | None, event: Lab
 def _cumulative_test(
     name: str, path: _Path, method: str | None, n_resamples: int, rng: np.random.Generator
 ) -> CalibrationTest:
-    def statistic(labels: FloatArray) -> FloatArray:
-        high, low = statistics.cumulative_range(labels, path.p, path.ends)
+    def statistic(labels: FloatArray, p: FloatArray, ends: IntArray) -> FloatArray:
+        high, low = statistics.cumulative_range(labels, p, ends)
         return (high - low if name == "Kuiper" else np.maximum(high, -low)) / path.scale
 
     null = "E[y | p] = p, by the path of cumulated residuals"
@@ -199,19 +206,53 @@ def _cumulative_test(
             name=name, null=null, statistic=np.nan, pvalue=np.nan, distribution="none", method="none",
             nobs=path.nobs, note=reason,
         )  # fmt: skip
-    observed = float(statistic(path.y))
+    observed = float(statistic(path.y, path.p, path.ends))
     law = statistics.brownian_range_sf if name == "Kuiper" else statistics.brownian_supremum_sf
     asymptotic = law(observed)
-    chosen = method or ("pseudo_label" if path.scale**2 < _COARSE else "asymptotic")
+    chosen = method or ("pseudo_label" if _coarse(path) else "asymptotic")
     if chosen == "asymptotic":
         return CalibrationTest(
             name=name, null=null, statistic=observed, pvalue=asymptotic, distribution="Brownian motion",
             method=chosen, nobs=path.nobs,
         )  # fmt: skip
-    blocks = pseudo_labels.label_blocks(path.p, n_resamples, rng, 1 << 26)
-    draws = np.concatenate([statistic(block) for block in blocks])
+    draws = np.concatenate([statistic(*block) for block in _drawn_paths(path, n_resamples, rng)])
     note = f"labels were drawn from p; the law of Brownian motion would give p = {asymptotic:.3g}"
     return drawn_test(name, null, observed, draws, nobs=path.nobs, details={"pvalue_asymptotic": asymptotic}, note=note)
+
+
+def _variances(path: _Path) -> FloatArray:
+    """Variance of the number of events of each run of equal p."""
+    return np.diff(np.cumsum(path.p * (1 - path.p))[path.ends], prepend=0.0)
+
+
+def _coarse(path: _Path) -> bool:
+    return path.scale**2 < _COARSE or float(_variances(path).max()) > _STEP * path.scale**2
+
+
+def _drawn_paths(
+    path: _Path, n_resamples: int, rng: np.random.Generator
+) -> Iterator[tuple[FloatArray, FloatArray, IntArray]]:
+    """Yield blocks of labels drawn from p, one row a draw, with what is expected of them and where to read the path.
+
+    Labels of rows, or numbers of events of runs of equal p, or of cells of several runs that are alike.
+    """
+    runs, n = path.ends.size, path.p.size
+    if n <= _CELLS and 2 * runs > n:
+        for block in pseudo_labels.label_blocks(path.p, n_resamples, rng, _BLOCK_BYTES):
+            yield block, path.p, path.ends
+        return
+    ends = path.ends
+    if runs > _CELLS:
+        variance = _variances(path)
+        cell = np.floor(_CELLS * (np.cumsum(variance) - variance / 2) / path.scale**2)
+        ends = ends[np.append(cell[1:] != cell[:-1], True)]
+    count = np.diff(ends, prepend=-1)
+    expected = np.diff(np.cumsum(path.p)[ends], prepend=0.0)
+    rate = np.clip(expected / count, 0.0, 1.0)
+    rows = max(1, _BLOCK_BYTES // (24 * count.size))
+    for start in range(0, n_resamples, rows):
+        size = (min(rows, n_resamples - start), count.size)
+        yield rng.binomial(count, rate, size=size).astype(np.float64), expected, np.arange(count.size)
 
 
 def drawn_test(
