@@ -141,16 +141,16 @@ def test_fixed_bandwidth_orders_labels_as_the_error_does():
 def test_inversion_starts_at_zero_where_the_pseudo_label_test_does_not_reject(name):
     rng = np.random.default_rng(7)
     zeros = 0
-    for shift in (0.0, 0.4, 0.6, 0.9):
+    for shift in (0.0, 0.6, 0.9):
         y, p = draw(150, rng, shift)
-        pvalue = cs.pseudo_label_test(y, p, name, n_resamples=200, rng=1).pvalue
+        pvalue = cs.pseudo_label_test(y, p, name, n_resamples=150, rng=1).pvalue
         low, high = limits(name, y, p)
         assert 0 <= low <= high
-        # both tails are drawn, that of the test to 1.1%
-        if abs(pvalue - 0.025) > 0.025:
+        # both tails are drawn, that of the test to 1.3%
+        if not 0.01 < pvalue < 0.06:
             assert (low == 0) == (pvalue > 0.025)
         zeros += low == 0
-    assert 0 < zeros < 4
+    assert 0 < zeros < 3
 
 
 def test_inversion_tells_of_errors_below_chance():
@@ -251,10 +251,10 @@ def held(n, runs, seed, shift=0.0, power=1.0):
     """Shares of intervals that hold the errors of a population of 200,000 true rates, by metric."""
     z = np.random.default_rng(seed).normal(-0.4, 1.6, 200_000)
     p, rate = 1 / (1 + np.exp(-z)), 1 / (1 + np.exp(shift - power * z))
-    # Each of 2000 p with the share of events that it has: 1000 rows, of which the rate are events.
-    order = np.argsort(p)[50::100]
-    copies = np.round(1000 * rate[order]).astype(int)
-    y, w = np.tile([1, 0], 2000), np.column_stack((copies, 1000 - copies)).ravel()
+    # Each of 500 p with the share of events that it has: 300 rows, of which the rate are events.
+    order = np.argsort(p)[200::400]
+    copies = np.round(300 * rate[order]).astype(int)
+    y, w = np.tile([1, 0], 500), np.column_stack((copies, 300 - copies)).ravel()
     thin = np.repeat(p[order], 2)
     errors = {name: getattr(cs, name)(y, thin, freq_weights=w) for name in METRICS if name != "mmce"}
     errors["mmce"] = kernel_error(rate, p, 0.2)
@@ -271,8 +271,8 @@ def held(n, runs, seed, shift=0.0, power=1.0):
 
 @pytest.mark.parametrize("truth", [{}, {"shift": 0.4}])
 def test_intervals_cover(truth):
-    # three standard errors of a share of 40 below 95%
-    assert min(held(100, 40, 14, **truth).values()) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 40)
+    # three standard errors of a share of 25 below 95%
+    assert min(held(100, 25, 14, **truth).values()) >= 0.95 - 3 * np.sqrt(0.95 * 0.05 / 25)
 
 
 @pytest.mark.slow
