@@ -96,9 +96,13 @@ def val_prob(
     """
     level = check_alpha(alpha)
     sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
-    clipped, _ = clip_probabilities(sample.p, check_eps(eps))
-    rows = {**_discrimination(sample, level), **_likelihood(sample, clipped, level), **_scores(sample, level)}
-    return pd.DataFrame.from_dict(rows, orient="index", columns=_COLUMNS)
+    return pd.DataFrame.from_dict(index_rows(sample, level, check_eps(eps)), orient="index", columns=_COLUMNS)
+
+
+def index_rows(sample: BinarySample, alpha: float, eps: float) -> dict[str, _Row]:
+    """Rows of `val_prob` by name: estimate, standard error and limits."""
+    clipped, _ = clip_probabilities(sample.p, eps)
+    return {**_discrimination(sample, alpha), **_likelihood(sample, clipped, alpha), **_scores(sample, alpha)}
 
 
 def _plain(value: float) -> _Row:
