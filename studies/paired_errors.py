@@ -1,14 +1,15 @@
 """Coverage of the interval for the difference of two calibration errors, beside a paired bootstrap, by simulation.
 
-    python studies/paired_errors.py --runs 1000 --bootstrap-runs 400
+    python studies/paired_errors.py --runs 1000 --bootstrap-runs 400 --out docs/_tables/paired_errors.md
 
-Prints, by kind of forecasts and n: coverage of `compare_forecasts(score="squared_ece")`, and of the percentile and the
-bias-corrected normal interval of a paired bootstrap of the difference in `ece` with 400 resamples.
+A line for each kind of forecasts: coverage of `compare_forecasts(score="squared_ece")` at each n, and of the percentile
+and the bias-corrected normal interval of a paired bootstrap of the difference in `ece` with 400 resamples.
 """
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +17,15 @@ import calstat as cs
 from calstat._arrays.binning import bin_table, equal_width_edges
 
 EDGES = equal_width_edges(10)
-KINDS = ("both calibrated", "one off", "both off", "alike", "blunt with a jump", "rare")
+KINDS = {
+    "both calibrated": "both calibrated, one sharper",
+    "one off": "one calibrated, one over-confident (log odds × 1.4)",
+    "both off": "one shifted (log odds + 0.4), one over-confident",
+    "alike": "both over-confident (× 1.4, × 1.3)",
+    "blunt with a jump": "one shifted, one blunt with a jump",
+    "rare": "rare events (2%): one calibrated, one 1.5 times too high",
+}
+SIZES = (300, 1000, 5000)
 NODES, WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
 
@@ -73,15 +82,29 @@ def bootstrap_coverage(kind, n, runs):
     return 100 * held / runs
 
 
+def row(kind, runs, bootstrap_runs):
+    """Return the line of the table for one kind of forecasts."""
+    shares = [f"{coverage(kind, n, runs):.1f}" for n in SIZES]
+    beside = np.array([bootstrap_coverage(kind, n, bootstrap_runs) for n in SIZES])
+    methods = [", ".join(f"{share:.1f}" for share in column) for column in beside.T]
+    return f"| {KINDS[kind]} | {' | '.join([*shares, *methods])} |"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=1000)
     parser.add_argument("--bootstrap-runs", type=int, default=400)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
+    lines = [
+        f"| forecasts | {' | '.join(f'n = {n}' for n in SIZES)} | bootstrap, percentile | bootstrap, normal |",
+        "|---|" + "---|" * (len(SIZES) + 2),
+    ]
     for kind in KINDS:
-        for n in (300, 1000, 5000):
-            beside = bootstrap_coverage(kind, n, options.bootstrap_runs)
-            print(f"{kind}, n = {n}: {coverage(kind, n, options.runs):.1f}; bootstrap {beside.round(1)}", flush=True)
+        lines.append(row(kind, options.runs, options.bootstrap_runs))
+        print(lines[-1], flush=True)
+    if options.out is not None:
+        options.out.write_text("\n".join([*lines, ""]), encoding="utf-8")
 
 
 if __name__ == "__main__":
