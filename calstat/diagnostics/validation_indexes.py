@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import pandas as pd
 from scipy import stats
-from scipy.special import logit
+from scipy.special import expit, logit
 
 from calstat._arrays import statistics
 from calstat._arrays.logistic import LogisticFit, fit_logistic
@@ -61,7 +61,8 @@ def val_prob(
         - Brier, with Hall's limits, which allow for its skewness, and Brier scaled = 1 - Brier/(rate (1 - rate)).
         - O/E: events over expected events; limits on the log scale, from the variance of a ratio of means.
         - Intercept and Slope: of the joint logistic recalibration; Intercept (slope 1): calibration in the large. The
-          two intercepts answer different questions. Wald limits.
+          two intercepts answer different questions. Wald limits; the second has a sandwich (HC0) standard error, since
+          its model is wrong where the slope is not 1 (its own limits covered 91% for over-confident predictions).
         - Emax, E90, Eavg: largest, 0.9 quantile and mean over rows of the distance between p and the lowess curve of y
           on p (span 2/3, no robustness iterations). They have no interval here; `bootstrap` gives them one.
         - S:z and S:p: Spiegelhalter's test.
@@ -147,7 +148,7 @@ def _likelihood(sample: BinarySample, p: FloatArray, alpha: float) -> dict[str, 
         "Q": _plain((d2 - 1) / n - (u2 - 2) / n),
         "Intercept": _coefficient(joint, 0, alpha),
         "Slope": _coefficient(joint, 1, alpha),
-        "Intercept (slope 1)": _coefficient(shift, 0, alpha),
+        "Intercept (slope 1)": _shift(shift, scores, y, w, alpha),
     }
 
 
@@ -155,6 +156,16 @@ def _coefficient(fit: LogisticFit, index: int, alpha: float) -> _Row:
     if fit.separated or not fit.estimable[index]:
         return _plain(np.nan)
     return _normal(float(fit.params[index]), float(np.sqrt(fit.covariance[index, index])), alpha)
+
+
+def _shift(fit: LogisticFit, scores: FloatArray, y: FloatArray, w: FloatArray | None, alpha: float) -> _Row:
+    """Calibration in the large with its sandwich standard error: where the slope is not 1 the model is wrong."""
+    if fit.separated or not fit.estimable[0]:
+        return _plain(np.nan)
+    q = expit(scores + fit.params[0])
+    copies = statistics.counts(y.size, w)
+    se = float(np.sqrt(copies @ (y - q) ** 2) / (copies @ (q * (1 - q))))
+    return _normal(float(fit.params[0]), se, alpha)
 
 
 def _scores(sample: BinarySample, alpha: float) -> dict[str, _Row]:
