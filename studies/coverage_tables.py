@@ -169,11 +169,12 @@ def table(
 ) -> str:
     """Return a markdown table of the rows of one role, sizes across, with the number of runs below."""
     rows = [row for row in in_order(counts, K) if row.role == role and keep(row)]
-    lines = [f"| | data | {' | '.join(f'n = {n}' for n in SIZES)} |", "|---|---|" + "---|" * len(SIZES)]
+    sizes = [n for n in SIZES if any(cell.K == K and cell.n == n and row in rows for cell, row in counts)]
+    lines = [f"| | data | {' | '.join(f'n = {n}' for n in sizes)} |", "|---|---|" + "---|" * len(sizes)]
     used = []
     for row in rows:
         for kind in kinds:
-            where = [Cell(K, kind, n) for n in SIZES]
+            where = [Cell(K, kind, n) for n in sizes]
             found = [counts.get((cell, row)) for cell in where]
             used += [c for c in found if c is not None]
             entries = [show(cell, row, c) for cell, c in zip(where, found, strict=True)]

@@ -145,6 +145,20 @@ def test_entries_that_miss_the_goal_are_marked():
     assert tables.entry(cell, interval, Count(100, 90, 5), judge=True) == "94.7 (5% none)"
 
 
+def test_of_two_files_the_longer_run_of_a_row_is_taken(tmp_path):
+    cell, row, other = Cell(2, "rare", 100), Row("test", "KS"), Row("test", "Kuiper")
+    short, long, files = Count(100, 7), Count(300, 12), [tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "none.csv"]
+    study.write(files[0], {(cell, row): short, (cell, other): long})
+    study.write(files[1], {(cell, row): long, (cell._replace(n=300), row): short})
+    found = tables.merged(files)
+    assert found == {(cell, row): long, (cell, other): long, (cell._replace(n=300), row): short}
+    shown = tables.table(found, 2, "test", ["rare"], lambda _, __, count: str(count and count.hits))
+    assert shown.splitlines()[0] == "| | data | n = 100 | n = 300 |"
+    assert "| KS | rare | 12 | 7 |" in shown
+    assert "| Kuiper | rare | 12 | None |" in shown
+    assert "100 to 300 samples an entry; the standard error of an entry of 95 or 5 is 1.3 to 2.2 points." in shown
+
+
 def test_the_documentation_shows_the_counts():
     counts, peers = study.read(study.RESULTS), study.read(tables.PEERS)
     assert tables.PAGE.read_text(encoding="utf-8") == tables.page(counts, peers)
