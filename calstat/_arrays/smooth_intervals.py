@@ -174,12 +174,13 @@ def pair_limits(form: PairForm, alpha: float) -> tuple[float, float]:
 
 
 def invert_smoothed_error(cells: CurveCells | KernelCells, uniform: FloatArray, alpha: float) -> InvertedInterval:
-    """Limits of a mean error along a path of the gaps, by binomial draws from uniforms (B, C).
+    """Limits of a mean error along paths of the gaps, by binomial draws from uniforms (B, C).
 
-    Towards smaller errors all gaps shrink: sign(g) max(abs(g) + t, 0) for t < 0. Towards larger ones the curve is
-    moved as a whole, up or down, and the farther of the two limits holds: stretching gaps of both signs
-    would reject too early, since errors of a curve that crosses the diagonal vary less than those of one that does not.
-    Event rates stay in [0, 1].
+    Towards smaller errors all gaps g shrink: sign(g) max(abs(g) + t, 0) for t < 0. Towards larger ones the curve is
+    moved as a whole, up or down, from where it is and from the diagonal, and the farthest of the four limits holds.
+    Stretching gaps of both signs would reject too early, since errors of a curve that crosses the diagonal vary less
+    than those of one that does not; so would moving the curve of the sample alone, whose bends are chance in part, and
+    moving the diagonal alone where gaps are so large that its rates would end at 0 or 1.
     """
     mean_p = cells.mean_p
     gap = np.clip(cells.gap(), -mean_p, 1 - mean_p)
@@ -188,32 +189,32 @@ def invert_smoothed_error(cells: CurveCells | KernelCells, uniform: FloatArray, 
     observed = cells.observed()
     margin = 1e-12 * max(observed, 1e-300)
 
-    def moved(t: float, direction: int) -> FloatArray:
-        if t <= 0:
+    def moved(t: float, start: int, direction: int) -> FloatArray:
+        """Gaps on a path that starts at those of the sample (1) or at none (0) and goes up, down or (0) to none."""
+        if direction == 0:
             return np.sign(gap) * np.maximum(np.abs(gap) + t, 0)
-        return np.clip(gap + direction * t, -mean_p, 1 - mean_p)
+        return np.clip(start * gap + direction * t, -mean_p, 1 - mean_p)
 
     @cache
-    def beyond(t: float, direction: int) -> tuple[float, float]:
+    def beyond(t: float, start: int, direction: int) -> tuple[float, float]:
         """How far the upper tail of the draws lies above the observed error, and the lower tail below it."""
-        draws = cells.errors(quantiles.at(mean_p + moved(t, direction)) - cells.count * mean_p)
+        draws = cells.errors(quantiles.at(mean_p + moved(t, start, direction)) - cells.count * mean_p)
         last = draws.size - 1 - rank
         draws.partition((rank, last))
         return float(draws[last]) - observed + margin, observed + margin - float(draws[rank])
 
-    def level(t: float, direction: int = 1) -> float:
-        return cells.level(moved(t, direction))
+    def limit(side: int, inside: float, outside: float, start: int, direction: int) -> tuple[float, float]:
+        t = _crossing(lambda t: beyond(t, start, direction)[side], inside, outside)
+        return t, cells.level(moved(t, start, direction))
 
     bottom = -float(np.abs(gap).max())
-    if beyond(bottom, 1)[1] < 0:
+    if beyond(bottom, 1, 0)[1] < 0:
         return InvertedInterval(low=0.0, high=0.0, empty=True)
-    low = _crossing(lambda t: beyond(t, 1)[0], 0.0, bottom)
-    if beyond(0.0, 1)[1] < 0:
-        high = level(_crossing(lambda t: beyond(t, 1)[1], bottom, 0.0))
-    else:
-        up, down = _crossing(lambda t: beyond(t, 1)[1], 0.0, 1.0), _crossing(lambda t: beyond(t, -1)[1], 0.0, 1.0)
-        high = max(level(up, 1), level(down, -1))
-    return InvertedInterval(low=min(level(low), high), high=high, empty=False)
+    _, low = limit(0, 0.0, bottom, 1, 0)
+    reached, shrunk = limit(1, bottom, 0.0, 1, 0)
+    paths = [(start, direction) for start in ((0, 1) if reached == 0 else (0,)) for direction in (1, -1)]
+    high = max(shrunk, *(limit(1, 0.0, 1.0, *path)[1] for path in paths))
+    return InvertedInterval(low=min(low, high), high=high, empty=False)
 
 
 def _crossing(kept: Callable[[float], float], inside: float, outside: float) -> float:

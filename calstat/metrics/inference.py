@@ -132,10 +132,11 @@ def bootstrap(
     values from which the unbiased estimate is at most z standard errors away, the standard error being that at the
     value in question. The estimate printed beside them includes the pairs of a row with itself, which are noise, and
     may lie above the limits. The ICI and the smooth ECE are sums of absolute values of what is linear in the outcomes;
-    their test is inverted along a path of curves: towards 0 all gaps shrink, away from it the curve moves up or down as
-    a whole. E50, E90 and Emax take their limits from a band that holds the whole curve with the stated probability,
-    so that they cover more often than they have to. What the limits of ICI, E50, E90 and Emax enclose is the error of
-    the true rates smoothed like the outcomes: of what the smoother hides they say nothing.
+    their test is inverted along paths of curves: towards 0 all gaps shrink, away from it the curve, or the diagonal,
+    moves up or down as a whole. E50, E90 and Emax take their limits from a band that holds the whole curve with the
+    stated probability, so that away from calibration they cover more often than they have to. What the limits of
+    ICI, E50, E90 and Emax enclose is the error of the true rates smoothed like the outcomes: of what the smoother hides
+    they say nothing.
 
     Above 2000 rows, the draws of scores, and of errors of an event or the top label, use that rows of similar value,
     or of one bin and outcome, are alike: their number is multinomial, the sum of their values normal with the exact
