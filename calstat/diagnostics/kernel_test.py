@@ -134,10 +134,10 @@ def kernel_test(
     label than their most probable one.
 
     With two columns the canonical value is twice that of the event. All classes together see what the top label cannot:
-    a shift of one class, or classes taken for each other where neither is the most probable. Probabilities that are too
+    a shift of one class or, where classes are few, less probable ones taken for each other. Probabilities that are too
     extreme as a whole are the top label's case, the more so the more classes there are. The bandwidth is fixed at what
     suits one event: the median distance between rows, which is often taken, finds the shift of a class a little more
-    often, and all errors that change over the simplex less often.
+    often, and errors that change over the simplex less often.
 
     References
     ----------
