@@ -36,6 +36,7 @@ TABLE = ROOT / "docs" / "reference_tables" / "optimism.md"
 INDEXES = (
     "C (ROC)", "Brier", "Log loss", "R2", "D", "Q", "U", "Intercept", "Slope", "Intercept (slope 1)",
 )  # fmt: skip
+WITH_LIMITS = ("C (ROC)", "Brier", "Log loss", "D", "Intercept", "Slope", "Intercept (slope 1)")  # in `validate`
 WITH_ERRORS = ("C (ROC)", "Brier", "Intercept", "Slope", "Intercept (slope 1)")  # in `val_prob`
 SMOOTH = ("Emax", "E90", "Eavg")
 POPULATION = 10_000
@@ -193,7 +194,7 @@ def limits(name: str, apparent: float, training: np.ndarray, test: np.ndarray) -
     """Limits of one index from one stage, also where `validate` gives none."""
     known = np.isfinite(training) & np.isfinite(test)
     training, test = training[known], test[known]
-    scale = name if name not in SMOOTH else "Slope"  # the plain scale, on which the method applies to any index
+    scale = name if name in WITH_LIMITS else "Slope"  # the plain scale, as of any index that has no own
     by_optimism = optimism_interval(scale, "optimism", apparent, training, test, training, ALPHA)
     shifted = np.quantile(training, TAILS, method="weibull") - np.mean(training - test)
     return {"optimism": by_optimism[:2], "location_shifted": (float(shifted[0]), float(shifted[1]))}
@@ -395,12 +396,16 @@ runs are shown, the others had fewer than two events. The bootstrap has 200 resa
 
 {optimism}
 
-It covers the slope and the intercepts too, where the published methods cannot, and needs no further refit.
+It covers the slope and the intercepts too, where the published methods cannot, and needs no further refit. The
+joint intercept is held less often where events are rare: it is the recalibrated log odds at even odds, far from
+most rows, and the one at slope 1 is the better question there. R2, U and Q are shown to explain why `validate`
+gives no limits for them: a penalised fit is too timid on its own rows and may be right on new ones, and what is
+gained by recalibration, which is never negative, does not shift from one to the other.
 
 ## Published methods
 
 `ci_method="location_shifted"` and `"two_stage"` are those of Noma et al. (2021).
-Coverage of U, slope and intercepts is shown here to explain why `validate` gives no limits for them.
+Coverage of slope and intercepts is shown to explain why `validate` gives no limits by them.
 
 Location-shifted:
 
@@ -440,7 +445,8 @@ slope from the recalibration fit to them:
 {cv}
 
 The slope of the predictions of ten models, each with an error of its own, is not that of one model: its limits
-are too narrow and too low. `validate` gives no limits for cross-validated indexes.
+are too narrow and too low. Those of C and the scores are somewhat too narrow where models overfit. `validate`
+gives no limits for cross-validated indexes.
 """
 
 

@@ -156,7 +156,9 @@ def test_intervals_are_quantiles_of_the_optimism():
     optimism = np.sqrt(brier) - np.sqrt(brier_test)
     ends = (np.sqrt(apparent["Brier"]) - np.array([optimism.max(), optimism.min()])) ** 2
     np.testing.assert_allclose(limits.loc["Brier"], ends, rtol=1e-9)
-    assert (table["ci_method"].drop(["Emax", "E90", "Eavg"]) == "optimism").all()
+    named = table.index[table["ci_method"] == "optimism"]
+    assert set(table.index.drop(named)) == {"R2", "U", "Q", "Emax", "E90", "Eavg"}
+    assert list(table.index[table["ci_low"].notna()]) == list(named)
     wider = cs.validate(fit, X, y, resamples=resamples, alpha=0.2)
     assert (wider["ci_high"] - wider["ci_low"] < table["ci_high"] - table["ci_low"])["Slope"]
 
@@ -188,6 +190,7 @@ def test_what_has_no_interval_says_why():
     assert table["ci_low"].isna().all()
     assert table.loc["Slope", "ci_method"] == "none: takes 39 resamples that determine it, 38 do"
     assert "bounded by 0" in table.loc["Emax", "ci_method"]
+    assert "penalised" in table.loc["U", "ci_method"]
     assert np.isfinite(cs.validate(fit, X, y, n_resamples=38, alpha=0.1, rng=1).loc["Slope", "ci_low"])
     assert (
         cs.validate(fit, X, y, n_resamples=2, ci_method=None, rng=1)["ci_method"] == "none: none was asked for"
@@ -232,12 +235,11 @@ def test_the_study_measures_the_intervals_of_validate(study):
     found = study.by_bootstrap(cell, X, y, counts)
     for method in ("optimism", "location_shifted"):
         table = cs.validate(exact_fit, X, y, resamples=resamples, ci_method=method)
-        assert len(found) == 2 * len(study.INDEXES)
-        for name in study.INDEXES:
-            if table.loc[name, "ci_method"] == method:
-                limits = table.loc[name, ["ci_low", "ci_high"]].astype(float)
-                # Newton's method of the study stops at steps of 1e-6, which leave errors of their squares.
-                np.testing.assert_allclose(limits, found[method, name], rtol=1e-6, atol=1e-8, err_msg=name)
+        assert set(study.INDEXES) - set(study.WITH_LIMITS) == {"R2", "Q", "U"}
+        for name in study.WITH_LIMITS if method == "optimism" else ("C (ROC)", "Brier", "Log loss", "D"):
+            limits = table.loc[name, ["ci_low", "ci_high"]].astype(float)
+            # Newton's method of the study stops at steps of 1e-6, which leave errors of their squares.
+            np.testing.assert_allclose(limits, found[method, name], rtol=1e-6, atol=1e-8, err_msg=name)
 
 
 def test_the_population_of_the_study_has_the_wanted_share(study):
@@ -246,7 +248,7 @@ def test_the_population_of_the_study_has_the_wanted_share(study):
 
 def test_intervals_hold_the_index_of_this_model(study):
     rows = {(row[4], row[5]): row for row in study.measure(study.Cell(200, 8, 0.3), "quick", 100)}
-    for name in study.INDEXES:
+    for name in study.WITH_LIMITS:
         _, _, runs, below, above, none, *_ = rows["optimism", name][4:]
         assert runs == 100
         assert none == 0
