@@ -389,8 +389,8 @@ known; its indexes in that population are the truth. Half of the predictors matt
 values, and the standard deviation of the true log odds is {strength:g}. "ML" is maximum likelihood; "ridge"
 takes half the stated number times the sum of squared coefficients off the log likelihood. Each entry is a
 share of "runs" samples: near 95 it is known to {error:.1f} points where runs is {asked}, and to
-{slow_error:.1f} where it is {slow} (one standard error). Entries of one row share their samples. Where fewer
-runs are shown, the others had fewer than two events. The bootstrap has 200 resamples, the default.
+{slow_error:.1f} where it is {slow} (one standard error). Entries of one row share their samples. The bootstrap has
+200 resamples, the default.
 
 ## `ci_method="optimism"`, the default
 
@@ -413,8 +413,8 @@ Location-shifted:
 
 These limits are quantiles of apparent indexes of refits. Refits are too good on their resamples by the
 optimism as well, so that one shift moves their centre back to the apparent index, not to the corrected one:
-nearly all misses are limits that are too favourable. A maximum likelihood fit has slope 1 and intercepts 0 on
-its own rows, whatever the rows, so that the limits coincide.
+of C and the scores nearly all misses are limits that are too favourable. A maximum likelihood fit has slope 1
+and intercepts 0 on its own rows, whatever the rows, so that the limits coincide.
 
 Two stages, with {outer} resamples of the rows and {inner} of each resample:
 
