@@ -277,6 +277,19 @@ def test_inversion_of_one_bin_is_the_binomial_test():
     assert not interval.empty
 
 
+def test_limits_of_the_largest_gap_are_those_of_exact_intervals():
+    events, count, p = [0, 9, 10], [3, 10, 40], [0.02, 0.4, 0.55]
+    found = resampling.invert_binned_error(sample(events, count, p, norm="max"), np.zeros((1, 3)), 0.05)
+
+    def limits(level):
+        return [stats.binomtest(k, n).proportion_ci(level) for k, n in zip(events, count, strict=True)]
+
+    # the upper limit: each bin by itself; the lower: all three at once, with half of the 5% for each side
+    assert found.high == pytest.approx(max(max(c.high - q, q - c.low) for c, q in zip(limits(0.95), p, strict=True)))
+    together = limits(0.975 ** (1 / 3))
+    assert found.low == pytest.approx(max(max(c.low - q, q - c.high, 0) for c, q in zip(together, p, strict=True)))
+
+
 def test_inversion_holds_zero_when_calibrated_and_is_empty_when_too_good():
     u = np.random.default_rng(2).random((4000, 5))
     typical = sample([12, 28, 52, 68, 92], [100] * 5, [0.1, 0.3, 0.5, 0.7, 0.9])

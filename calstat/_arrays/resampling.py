@@ -379,15 +379,21 @@ def ustatistic_limits(sample: BinnedSample, alpha: float) -> tuple[float, float]
 
 
 def _largest_gap_limits(sample: BinnedSample, alpha: float) -> InvertedInterval:
-    """Limits of the largest gap of the cells that hold rows, from exact limits of all rates at once.
+    """Limits of the largest gap of the cells that hold rows, from exact (Clopper-Pearson) limits of their rates.
 
     The path of `invert_binned_error` moves all gaps alike and does not hold its level for the one that is largest.
-    Clopper-Pearson limits with Sidak's correction hold for all cells together, hence for the largest gap.
+    The lower limit must hold for all cells at once (Sidak's correction). The upper one needs to hold for the cell whose
+    true gap is the largest only, whichever it is.
     """
     n, k, p = sample.count, sample.events, sample.mean_p
-    tail = -np.expm1(np.log1p(-alpha) / n.size) / 2
-    low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
-    high = np.where(k < n, special.betainccinv(k + 1, np.maximum(n - k, 1), tail), 1.0)
+
+    def rates(tail: float) -> tuple[FloatArray, FloatArray]:
+        low = np.where(k > 0, special.betaincinv(np.maximum(k, 1), n - k + 1, tail), 0.0)
+        high = np.where(k < n, special.betainccinv(k + 1, np.maximum(n - k, 1), tail), 1.0)
+        return low, high
+
+    low, high = rates(-float(np.expm1(np.log1p(-alpha / 2) / n.size)) / 2)
     nearest = np.maximum(np.maximum(low - p, p - high), 0.0)
+    low, high = rates(alpha / 2)
     farthest = np.maximum(high - p, p - low)
     return InvertedInterval(low=float(nearest.max()), high=float(farthest.max()), empty=False)

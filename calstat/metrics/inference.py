@@ -121,7 +121,8 @@ def bootstrap(
     errors s and the share v of the squared gaps that is not noise. The target is the error on these bins, a lower
     bound of the error without bins. [0, 0] means that the error is smaller than that of most calibrated samples.
 
-    For the largest gap the limits are those of all bins at once: Clopper-Pearson intervals with Sidak's correction.
+    For the largest gap the limits come from Clopper-Pearson intervals of the bins: of all at once, with Sidak's
+    correction, for the lower limit; one by one for the upper, since only the bin with the largest gap has to be held.
     They are wide where a bin holds few rows, and say nothing about bins that hold none.
 
     For norm 2 "ustatistic" gives normal limits around the unbiased estimate of the squared error (``debias="u"`` of
