@@ -167,7 +167,9 @@ class VectorDesign:
 
     @property
     def chunk(self) -> int:
-        """Rows visited at once."""
+        """Rows visited at once: fewer where those of many classes lie side by side in memory."""
+        if self.features.flags.f_contiguous and not self.features.flags.c_contiguous:
+            return max(32, _CHUNK // 2 // self.n_classes)
         return max(256, _CHUNK // self.n_classes)
 
     def logits(self, theta: FloatArray, rows: slice) -> FloatArray:
@@ -282,9 +284,27 @@ def total_weight(design: Design) -> float:
     return float(design.codes.size if design.weights is None else design.weights.sum())
 
 
+def mean_squares(design: Design) -> FloatArray:
+    """Mean squares (K, q) of the features that the entries of `theta` multiply, weights counted."""
+    if design.weights is None:
+        squares = np.einsum("qn,qn->q", design.features, design.features) / total_weight(design)
+    else:
+        squares = np.einsum("qn,qn,n->q", design.features, design.features, design.weights) / total_weight(design)
+    if isinstance(design, FullDesign):
+        return np.tile(squares, (design.n_classes, 1))
+    return np.column_stack([squares, np.ones_like(squares)])
+
+
+def room(design: Design) -> FloatArray:
+    """Array (K, n) for probabilities, in memory as the scores of vector scaling are, which it is multiplied with."""
+    if isinstance(design, FullDesign):
+        return np.empty((design.n_classes, design.codes.size))
+    return np.empty_like(design.features)
+
+
 def probabilities_of(design: Design, theta: FloatArray) -> FloatArray:
     """Class probabilities (K, n)."""
-    out = np.empty((design.n_classes, design.codes.size))
+    out = room(design)
     for rows in row_slices(design):
         e = design.logits(theta, rows)
         e -= e.max(axis=0)
@@ -298,7 +318,7 @@ def evaluate(
 ) -> Evaluation:
     """Loss, gradient and probabilities in one pass over the rows; the probabilities go to `out` (K, n) if given."""
     loss, gradient = 0.0, np.zeros(design.shape)
-    p = np.empty((design.n_classes, design.codes.size)) if out is None else out
+    p = room(design) if out is None else out
     for rows in row_slices(design):
         eta = design.logits(theta, rows)
         eta -= eta.max(axis=0)
@@ -308,7 +328,7 @@ def evaluate(
         np.exp(eta, out=eta)
         sums = eta.sum(axis=0)
         nll += np.log(sums)
-        eta /= sums
+        eta *= 1.0 / sums
         p[:, rows] = eta
         eta[own] -= 1.0
         if design.weights is None:

@@ -24,6 +24,8 @@ from calstat._arrays.softmax_solver import fit_temperature, minimize, null_direc
 from calstat._typing import FloatArray, IntArray, Label, Scale
 
 FULL = ("MatrixScaling", "DirichletCalibration")
+# With so many classes, vector scaling reads the scores row by row, as they came: turning them takes longer than a pass.
+_MANY = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,6 +70,8 @@ class SoftmaxMap:
             z = z - z.mean(axis=1, keepdims=True)
         if self.reference is not None:
             z = z - z[:, [self.reference]]
+        if self.kind == "VectorScaling" and z.shape[1] >= _MANY:
+            return z.T.copy(order="F"), touched
         return np.ascontiguousarray(z.T), touched
 
     def _binary_features(self, scores: FloatArray) -> tuple[FloatArray, int]:

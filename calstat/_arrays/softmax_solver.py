@@ -1,14 +1,19 @@
 """Minimisers of the penalised softmax loss.
 
 `minimize` takes exact Newton steps while the Hessian of the free parameters is small, and beyond that truncated Newton
-steps: conjugate gradients on products with the Hessian, preconditioned by its diagonal blocks, one per class.
+steps: conjugate gradients on products with the Hessian, preconditioned by its diagonal blocks, one per class. Where
+scores are so far off that a step overshoots by thousands, a ridge damps it (Levenberg and Marquardt).
+
+Separation. If the logits can grow for ever along a direction that costs no penalty, an exact Newton step moves the
+logits of some row by more than 1 relative to each other, wherever it starts. So a short step proves that there is a
+minimum; where the gradient vanishes while steps stay long, a linear programme decides (`softmax_separation`).
 `fit_temperature` solves the convex one-dimensional problem in the inverse temperature.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -22,10 +27,13 @@ from calstat._arrays.softmax import (
     VectorDesign,
     evaluate,
     hessian_product,
+    mean_squares,
     penalty_hessian,
+    room,
     row_slices,
     vector_product,
 )
+from calstat._arrays.softmax_separation import is_separated
 from calstat._typing import BoolArray, FloatArray, IntArray
 
 GRADIENT_TOLERANCE = 1e-8
@@ -36,9 +44,16 @@ _STILL, _MOVING = 1e-5, 0.3
 # Exact steps cost n f^2 operations, products n K q: products win beyond a few dozen free parameters.
 _EXACT_LIMIT = 40
 # Not on badly conditioned scores, such as logarithms of many zeros: when a step takes too many products, or the way too
-# many steps (a dozen is usual), exact steps take over, as long as the Hessian fits into 20 MB.
-_TOO_MANY_PRODUCTS, _TOO_MANY_STEPS, _RESCUE_LIMIT = 100, 30, 1600
-_BACKTRACKS = 40
+# many steps (a dozen is usual), exact steps take over, as long as the Hessian fits into 200 MB (70 classes).
+_TOO_MANY_PRODUCTS, _TOO_MANY_STEPS, _RESCUE_LIMIT = 100, 30, 5000
+# A step that twelve halvings do not mend is damped by a ridge, thirty times larger each time, until steps succeed.
+# In these units, the features' mean squares, the Hessian of the loss is of order 1 at most.
+_HALVINGS, _FIRST_DAMPING, _MORE, _LESS, _MOST_DAMPING = 12, 1e-14, 30.0, 0.1, 1e3
+# A Newton step along which the objective's slope is still this share of what it was is doubled. At the minimum of a
+# quadratic that share is 0, in an exponential tail 1 / e.
+_STEEP, _FARTHEST = 0.5, 2.0**30
+# Where rounding ends the search, it has come to the optimum if this or less was left to gain.
+_CLOSE = 1e-9
 # Temperature: numbers per temporary, the most steps, and the fewest rows in a tenth that is worth a first look.
 _TEMPERATURE_CHUNK, _TEMPERATURE_STEPS, _HEAD = 2**15, 200, 500
 
@@ -119,7 +134,7 @@ def minimize(
     *,
     null: FloatArray | None = None,
     tol: float = GRADIENT_TOLERANCE,
-    max_iter: int = 200,
+    max_iter: int = 500,
     exact: bool | None = None,
 ) -> SoftmaxFit:
     """Minimise the penalised loss from `start` (K, q); `null` are directions along which nothing moves."""
@@ -127,52 +142,115 @@ def minimize(
     if exact is None:
         tied = isinstance(design, VectorDesign) and design.slopes != "class"
         exact = tied or design.n_free <= _EXACT_LIMIT
-    step_of = _ExactSteps(design, penalty, null) if exact else _ProductSteps(design, penalty, null)
-    rescue = not exact and design.n_free <= _RESCUE_LIMIT
-    n_products = 0
-    theta, n_iter = start, 0
-    # One array holds the probabilities of every point visited, so that memory stays that of one array more.
-    buffer = np.empty((design.n_classes, design.codes.size))
-    state = evaluate(design, penalty, theta, buffer)
-    first = norm = _norm(design, state)
-    gap, converged, separated = np.inf, False, False
-    for n_iter in range(1, max_iter + 1):
-        step = step_of(state, norm / first)
-        n_products += step_of.spent
-        hard = step_of.broken or step_of.spent > min(design.n_free // 2, _TOO_MANY_PRODUCTS)
-        if rescue and (hard or n_iter > _TOO_MANY_STEPS):
-            step_of, rescue = _ExactSteps(design, penalty, null), False
-            step = step_of(state, norm / first)
-        gap = -0.5 * float((state.slope * step).sum())
-        if norm <= tol:
-            move = _largest_move(design, step)
-            if move <= _STILL or gap <= _GAP_TOLERANCE:
-                separated = move > _MOVING
-                converged = not separated
-                if converged:
-                    theta, state = _polish(design, penalty, theta, state, step, buffer)
-                    norm = _norm(design, state)
-                break
-        advanced = _backtrack(design, penalty, theta, state, step, 2.0 * gap, buffer)
-        if advanced is None:
-            state = evaluate(design, penalty, theta, buffer)
-            if rescue and norm > tol:
-                step_of, rescue = _ExactSteps(design, penalty, null), False
-                continue
-            converged = norm <= tol
-            break
-        theta, state = advanced
-        norm = _norm(design, state)
+    search = _Search(design, penalty, null, start, tol, exact)
+    n_iter = 0
+    while n_iter < max_iter and not search.ended:
+        search.advance()
+        n_iter += 1
+    search.conclude()
     return SoftmaxFit(
-        theta=theta,
-        evaluation=state,
-        gradient_norm=norm,
-        gap=gap,
+        theta=search.theta,
+        evaluation=search.state,
+        gradient_norm=search.norm,
+        gap=search.gap,
         n_iter=n_iter,
-        n_products=n_products,
-        converged=converged,
-        separated=separated,
+        n_products=search.n_products,
+        converged=search.converged,
+        separated=search.separated,
     )
+
+
+class _Search:
+    """Where a search is, how it makes its steps and how much it damps them."""
+
+    def __init__(
+        self,
+        design: Design,
+        penalty: QuadraticPenalty | None,
+        null: FloatArray,
+        start: FloatArray,
+        tol: float,
+        exact: bool,
+    ) -> None:
+        self._design, self._penalty, self._null, self._tol = design, penalty, null, tol
+        # One array holds the probabilities of every point visited, so that memory stays that of one array more.
+        self._buffer = room(design)
+        self.theta, self.state = start, evaluate(design, penalty, start, self._buffer)
+        self.norm = self._first = _norm(design, self.state)
+        self.gap = self._move = np.inf
+        self.n_products, self._count, self._damping = 0, 0, 0.0
+        self.ended = self.converged = self.separated = False
+        self._bounded: bool | None = None
+        self._rescue = not exact and design.n_free <= _RESCUE_LIMIT
+        self._steps: _ExactSteps | _ProductSteps = (_ExactSteps if exact else _ProductSteps)(design, penalty, null)
+
+    def advance(self) -> None:
+        """Make one step, or find that there is none to make."""
+        step = self._step()
+        self.gap = -0.5 * float((self.state.slope * step).sum())
+        if not self._damping and self._settled(step):
+            self.ended = True
+            return
+        moved = _line_search(self._design, self._penalty, self.theta, self.state, step, 2.0 * self.gap, self._buffer)
+        if moved is None:
+            self._yield()
+            return
+        self.theta, self.state, size = moved
+        self.norm = _norm(self._design, self.state)
+        if size >= 1.0:
+            self._damping = _LESS * self._damping if self._damping > _FIRST_DAMPING else 0.0
+
+    def _step(self) -> FloatArray:
+        self._count += 1
+        step = self._steps(self.state, self.norm / self._first, self._damping)
+        self.n_products += self._steps.spent
+        hard = self._steps.broken or self._steps.spent > min(self._design.n_free // 2, _TOO_MANY_PRODUCTS)
+        if self._rescue and (hard or self._count > _TOO_MANY_STEPS):
+            self._exact()
+            step = self._steps(self.state, self.norm / self._first, self._damping)
+        return step
+
+    def _exact(self) -> None:
+        self._steps, self._rescue = _ExactSteps(self._design, self._penalty, self._null), False
+
+    def _settled(self, step: FloatArray) -> bool:
+        """Whether this last step is too small to matter, or the logits are found to grow for ever."""
+        if self.norm > self._tol and (self.gap > _GAP_TOLERANCE or isinstance(self._steps, _ProductSteps)):
+            return False
+        self._move = _largest_move(self._design, step)
+        if self._move > _STILL and self.gap > _GAP_TOLERANCE:
+            return False
+        if self._move > _MOVING:
+            self.separated = self._unbounded()
+            return self.separated
+        self.converged = True
+        self.theta, self.state = _polish(self._design, self._penalty, self.theta, self.state, step, self._buffer)
+        self.norm = _norm(self._design, self.state)
+        return True
+
+    def _unbounded(self) -> bool:
+        """Whether the objective falls for ever; where that cannot be worked out, long steps say that it does."""
+        if self._bounded is None:
+            self._bounded = is_separated(self._design, self._penalty, self._null) is False
+        return not self._bounded
+
+    def _yield(self) -> None:
+        """Take back a step that led nowhere; then make exact ones, or shorter ones, or end where rounding rules."""
+        self.state = evaluate(self._design, self._penalty, self.theta, self._buffer)
+        if self.norm <= self._tol and not self._damping and self.gap <= _CLOSE:
+            self.ended = True
+        elif self._rescue:
+            self._exact()
+        else:
+            self._damping = max(_MORE * self._damping, _FIRST_DAMPING)
+            self.ended = self._damping > _MOST_DAMPING
+
+    def conclude(self) -> None:
+        """Say what can be said of a search that has not come to rest: whether rounding ended it near the optimum."""
+        if self.converged or self.separated:
+            return
+        self.converged = self.norm <= self._tol and self.gap <= _CLOSE and self._move <= _MOVING
+        self.separated = not self.converged and is_separated(self._design, self._penalty, self._null) is True
 
 
 def _norm(design: Design, state: Evaluation) -> float:
@@ -207,7 +285,7 @@ def _largest_move(design: Design, step: FloatArray) -> float:
     return largest
 
 
-def _backtrack(
+def _line_search(
     design: Design,
     penalty: QuadraticPenalty | None,
     theta: FloatArray,
@@ -215,25 +293,39 @@ def _backtrack(
     step: FloatArray,
     decrement: float,
     buffer: FloatArray,
-) -> tuple[FloatArray, Evaluation] | None:
-    """Halve the step until the objective falls as it should; None when rounding leaves nothing to gain.
+) -> tuple[FloatArray, Evaluation, float] | None:
+    """New point, the evaluation there and the multiple of the step; None when nothing is gained, or too little.
 
-    The probabilities of `state` are overwritten by those of the points tried.
+    The step is halved until the objective falls as it should, or doubled while it falls on. The probabilities of
+    `state` are overwritten by those of the points tried.
     """
     size = 1.0
     noise = 4.0 * np.finfo(np.float64).eps * abs(state.objective)
-    for _ in range(_BACKTRACKS):
+    for _ in range(_HALVINGS):
         trial = theta + size * step
         new = evaluate(design, penalty, trial, buffer)
         if new.objective <= state.objective - 1e-4 * size * decrement + noise:
-            stalled = decrement < noise and _norm(design, new) >= _norm(design, state)
-            return None if stalled else (trial, new)
+            break
         size *= 0.5
-    return None
+    else:
+        return None
+    if decrement < noise and _norm(design, new) >= _norm(design, state):
+        return None
+    while size >= 1.0 and float((new.slope * step).sum()) < -_STEEP * decrement and size < _FARTHEST:
+        # Far from the optimum the loss may be nearly linear along a step: it goes on as long as it pays.
+        further = evaluate(design, penalty, theta + 2.0 * size * step, buffer)
+        if not further.objective < new.objective:
+            return trial, evaluate(design, penalty, trial, buffer), size
+        size *= 2.0
+        trial, new = theta + size * step, further
+    return trial, new, size
 
 
 class _ExactSteps:
-    """Newton steps from the full Hessian in the free parameters; `spent` Hessian products, which are none here."""
+    """Newton steps from the full Hessian in the free parameters; `spent` Hessian products, which are none here.
+
+    Damping adds a multiple of the features' mean squares to the diagonal.
+    """
 
     spent, broken = 0, False
 
@@ -242,23 +334,47 @@ class _ExactSteps:
         self._fixed = penalty_hessian(design, penalty)
         self._null = null
 
-    def __call__(self, state: Evaluation, relative_norm: float) -> FloatArray:  # noqa: ARG002  no truncation here
-        hessian = self._design.information(state.probabilities)
+    def __call__(self, state: Evaluation, relative_norm: float, damping: float) -> FloatArray:  # noqa: ARG002  exact
+        # Scores that hardly differ are nearly a multiple of the constant: they are taken off their mean first.
+        shift = self._middle(state.probabilities)
+        design = (
+            self._design if shift is None else replace(self._design, features=self._design.features - shift[:, None])
+        )
+        hessian = design.information(state.probabilities)
         hessian += self._fixed
         if self._null.shape[1]:
             hessian += float(np.trace(hessian)) / len(hessian) * (self._null @ self._null.T)
-        gradient = self._design.pull(state.slope)
+        if damping:
+            hessian[np.diag_indices_from(hessian)] += damping * design.pull(mean_squares(design))
+        slope = state.slope
+        if shift is not None:
+            slope = np.column_stack([slope[:, 0] - shift * slope[:, 1], slope[:, 1]])
+        gradient = design.pull(slope)
         gradient = gradient - self._null @ (self._null.T @ gradient)
         free = -solve_scaled(hessian, gradient)
-        return self._design.push(free - self._null @ (self._null.T @ free))
+        step = design.push(free - self._null @ (self._null.T @ free))
+        if shift is not None:
+            step[:, 1] -= shift * step[:, 0]
+        return step
+
+    def _middle(self, probabilities: FloatArray) -> FloatArray | None:
+        """Means (K,) of the scores over the rows that decide about each class; None where no slope has a constant."""
+        design = self._design
+        if self._null.shape[1] or not isinstance(design, VectorDesign) or not (design.constants and design.n_slopes):
+            return None
+        blocks = design.blocks(probabilities)
+        return np.where(
+            blocks[:, 1, 1] > 0.0, blocks[:, 0, 1] / np.where(blocks[:, 1, 1] > 0.0, blocks[:, 1, 1], 1.0), 0.0
+        )
 
 
 def solve_scaled(matrix: FloatArray, right: FloatArray) -> FloatArray:
     """Solve with a positive semi-definite matrix, scaled to a unit diagonal; a ridge is added when it is singular."""
     diagonal = np.diag(matrix).copy()
-    diagonal[diagonal <= 0.0] = 1.0
+    diagonal[diagonal <= 1e-40 * diagonal.max()] = 1.0
     scale = 1.0 / np.sqrt(diagonal)
-    scaled = matrix * scale[:, None] * scale
+    # No entry can be larger than 1, but by rounding of nearly vanished ones.
+    scaled = np.clip(matrix * scale[:, None] * scale, -1.0, 1.0)
     ridge = 0.0
     while True:
         try:
@@ -294,8 +410,14 @@ class _ProductSteps:
         # Building the blocks costs about q / 4 products; they are rebuilt when stale ones cost more than that.
         self._patience = max(10, design.shape[1] // 4)
         self.spent, self.broken = 0, False
+        self._damping = 0.0
+        self._ridge: FloatArray | None = None
 
-    def __call__(self, state: Evaluation, relative_norm: float) -> FloatArray:
+    def __call__(self, state: Evaluation, relative_norm: float, damping: float) -> FloatArray:
+        if damping != self._damping:
+            self._damping = damping
+            self._ridge = damping * mean_squares(self._design) if damping else None
+            self._inverse = None
         if self._inverse is None or self.spent > self._patience:
             self._inverse = self._preconditioner(state.probabilities)
         return self._solve(state, min(0.3, relative_norm**0.5))
@@ -306,6 +428,8 @@ class _ProductSteps:
         where = np.arange(q)
         if self._penalty is not None:
             blocks[:, where, where] += 2.0 * self._penalty.weights
+        if self._ridge is not None:
+            blocks[:, where, where] += self._ridge
         diagonal = blocks[:, where, where]
         floor = 1e-6 * diagonal.mean() + 1e-300
         scale = 1.0 / np.sqrt(np.maximum(diagonal, floor))
@@ -319,6 +443,12 @@ class _ProductSteps:
         return v - self._null @ np.einsum("kqd,kq->d", self._null, v)
 
     def _products(self, probabilities: FloatArray) -> Callable[[FloatArray], FloatArray]:
+        design, ridge, undamped = self._design, self._ridge, self._undamped(probabilities)
+        if ridge is None:
+            return undamped
+        return lambda v: undamped(v) + ridge * (v - np.where(design.shifts, v.mean(axis=0), 0.0))
+
+    def _undamped(self, probabilities: FloatArray) -> Callable[[FloatArray], FloatArray]:
         design, penalty = self._design, self._penalty
         if penalty is None and isinstance(design, VectorDesign):
             return partial(vector_product, design, probabilities, design.weighted_blocks(probabilities))

@@ -38,6 +38,8 @@ _COLLINEAR = {"float64": 1e-10, "float32": 1e-6, "float16": 1e-3}
 # Free parameters up to which a covariance is made unasked: full maps of 40 classes.
 _COV_LIMIT = 1640
 _MEMORY_LIMIT = 8e9
+# What is left to gain, by the optimiser's estimate, where it is rounding that ends it.
+_FLAT = 1e-12
 
 
 class SoftmaxModel(CalibrationModel, Generic[R]):
@@ -333,6 +335,12 @@ class SoftmaxModel(CalibrationModel, Generic[R]):
                 "scores, and that larger scores mean more likely classes."
             )
         if not fit.converged:
+            if fit.gap <= _FLAT:
+                return ConvergenceWarning, (
+                    "the objective is so flat that rounding hides its minimum, which may be far in the coefficients "
+                    f"although only {fit.gap:.1g} is left to gain for each observation. Use a stronger penalty, "
+                    "or a larger `eps`."
+                )
             return ConvergenceWarning, (
                 f"the optimiser stopped at gradient {fit.gradient_norm:.2g}. Its own estimate of what is left to gain, "
                 f"{fit.gap:.1g} for each observation, is good only near the optimum, which may be far. Use a stronger "
