@@ -165,6 +165,24 @@ def test_far_off_rows_do_not_stop_a_fit_where_it_starts(kind: str) -> None:
     assert -results.llf / 300 < min(cs.log_loss(y, p, eps=TINY), np.log(4.0))
 
 
+def test_many_classes_with_many_zeros_are_fitted_to_the_end() -> None:
+    """42 classes of a tree: 1763 free parameters, where products with the Hessian alone do not get there."""
+    rng = np.random.default_rng(0)
+    K, n, leaves = 42, 300, 60
+    true = rng.dirichlet(np.full(K, 0.03), size=leaves)
+    leaf = rng.integers(0, leaves, n)
+    y = np.array([rng.choice(K, p=true[i]) for i in leaf])
+    y[:K] = np.arange(K)
+    counts = np.zeros((leaves, K))
+    for i in range(leaves):
+        np.add.at(counts[i], rng.choice(K, size=8, p=true[i]), 1)
+    p = (counts / counts.sum(axis=1, keepdims=True))[leaf]
+    results, warned = told(cs.DirichletCalibration(y, p, penalty=cs.ODIR(1e-3, 0.1)))
+    assert warned == []
+    assert results.converged
+    assert results.gradient <= 1e-8
+
+
 def test_what_is_not_reached_is_told() -> None:
     y, p = far_off()
     z = np.log(np.clip(p, TINY, 1.0)).T
