@@ -105,8 +105,8 @@ and the truth is the error of the population on bins of that kind.
 
 - uncertainty-calibration 0.1.4, `get_calibration_error_uncertainties`: a mirrored bootstrap. Its `alpha` is a
   percentage: 5 was passed for 95%, where the default of 0.1 asks for 99.9%.
-- probcal 0.4.0, `evaluate`: percentiles of a bootstrap that resamples events and non-events apart, so that the number of
-  events never varies: the limits of whatever depends on it, as the intercept, are too narrow.
+- probcal 0.4.0, `evaluate`: percentiles of a bootstrap that resamples events and non-events apart, so that the
+  number of events never varies: the limits of whatever depends on it, as the intercept, are too narrow.
 - calzone 0.1.0 (`calzone-tool` on PyPI): `get_CI` of its `bootstrap`, Wald limits of its recalibration (COX), and the
   p-values of its tests. Its Hosmer-Lemeshow tests take two degrees of freedom off.
 """
