@@ -10,6 +10,8 @@ import pytest
 from scipy import stats
 
 import calstat as cs
+from calstat._input.validation import check_sample
+from calstat.diagnostics import goodness
 from calstat.exceptions import InputError
 
 
@@ -145,7 +147,7 @@ def test_errors_name_the_argument(options, words):
 
 def test_hosmer_lemeshow_of_classes_is_the_sum_over_cells():
     y, P = matrix(10, 1000, 3, 5.0)
-    test = cs.hosmer_lemeshow(y, P, groups=6)
+    test = cs.hosmer_lemeshow(y, P, groups=6, method="chi2")
     value = 0.0
     for label in range(3):
         own = P.argmax(axis=1) == label
@@ -161,6 +163,43 @@ def test_hosmer_lemeshow_of_classes_is_the_sum_over_cells():
     table = test.details["groups"]
     assert table[[f"observed[{k}]" for k in range(3)]].to_numpy().sum() == 1000
     assert table["top_label"].tolist() == ["0", "0", "1", "1", "2", "2"]
+
+
+def test_hosmer_lemeshow_of_classes_allows_for_rows_that_differ_within_a_group():
+    rng = np.random.default_rng(15)
+    P = rng.dirichlet(np.full(3, 0.4), 3000).clip(1e-9)
+    cumulated = np.cumsum(P / P.sum(axis=1, keepdims=True), axis=1)[:, :-1]
+    tests = [
+        cs.hosmer_lemeshow((rng.random((3000, 1)) > cumulated).sum(axis=1), P, classes=range(3)) for _ in range(400)
+    ]
+    assert {t.method for t in tests} == {"scaled_chi2"}
+    # standard error 1.1%; the classical law rejects about 1%
+    assert 0.025 < np.mean([t.pvalue <= 0.05 for t in tests]) < 0.085
+    assert np.mean([t.details["pvalue_chi2"] <= 0.05 for t in tests]) < 0.03
+    drawn = cs.hosmer_lemeshow(P.argmax(axis=1), P, method="pseudo_label", n_resamples=4000, rng=1)
+    grouped = goodness._grouped(check_sample(P.argmax(axis=1), P), 10, "quantile7")
+    draws = grouped.draws(4000, rng)
+    mean, variance = grouped.moments()
+    # 4000 draws give a mean to 1.6% of a standard deviation, a variance to 3%
+    assert draws.mean() == pytest.approx(mean, abs=4 * 0.016 * np.sqrt(variance))
+    assert draws.var() == pytest.approx(variance, rel=0.12)
+    assert drawn.method == "pseudo_label"
+    law = stats.chi2(2 * mean**2 / variance, scale=variance / (2 * mean))
+    assert np.mean(draws > law.isf(0.05)) == pytest.approx(0.05, abs=4 * 0.0035)
+
+
+def test_the_scaled_law_of_one_event_with_equal_p_is_the_classical_one():
+    p = np.repeat([0.2, 0.5, 0.8], 100)
+    y = np.random.default_rng(16).integers(0, 2, 300)
+    scaled, classical = (cs.hosmer_lemeshow(y, p, groups=3, method=m) for m in ("scaled_chi2", "chi2"))
+    assert tuple(scaled) == pytest.approx(tuple(classical), rel=1e-10)
+    assert scaled.df == pytest.approx(classical.df)
+
+
+def test_the_scaled_law_of_certain_predictions_knows_0_only():
+    P = np.eye(3)[[0, 1, 2, 0]]
+    assert cs.hosmer_lemeshow([0, 1, 2, 0], P, method="scaled_chi2").pvalue == 1
+    assert cs.hosmer_lemeshow([0, 1, 2, 1], P, method="scaled_chi2").pvalue == 0
 
 
 def test_hosmer_lemeshow_of_classes_sees_too_extreme_predictions():
