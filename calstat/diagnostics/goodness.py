@@ -203,7 +203,7 @@ def hosmer_lemeshow(
     sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes, integer_weights=True)
     grouped = _grouped(sample, count, grouping)
     statistic = float(grouped.statistic(grouped.observed))
-    degrees = (grouped.nobs.size - (2 if df == "internal" else 0)) * (grouped.observed.shape[1] - 1)
+    degrees: float = (grouped.nobs.size - (2 if df == "internal" else 0)) * (grouped.observed.shape[1] - 1)
     chi2 = float(stats.chi2.sf(statistic, degrees)) if degrees > 0 else np.nan
     gap = float(np.abs(grouped.observed - grouped.expected).sum() / grouped.observed.shape[1] / grouped.nobs.sum())
     details: dict[str, Any] = {"groups": grouped.frame(), "mean_absolute_gap": gap, "pvalue_chi2": chi2}
@@ -214,14 +214,9 @@ def hosmer_lemeshow(
     chosen = method or _default_law(grouped, smallest, df)
     pvalue = chi2
     if chosen == "scaled_chi2":
-        mean, variance = grouped.moments()
-        # Where every p is 0 or 1 counts do not vary: only 0 is possible.
-        degrees, classical = (2 * mean**2 / variance if variance > 0 else 0.0), degrees
-        pvalue = (
-            float(stats.chi2.sf(statistic * 2 * mean / variance, degrees)) if variance > 0 else float(statistic == 0)
-        )
-        notes.append(f"the chi-square law with {classical} df would give p = {chi2:.3g}, but rows of a group differ")
-    if chosen == "pseudo_label":
+        notes.append(f"the chi-square law with {degrees} df would give p = {chi2:.3g}, but rows of a group differ")
+        degrees, pvalue = _scaled_law(grouped, statistic)
+    elif chosen == "pseudo_label":
         place = pseudo_labels.monte_carlo(statistic, grouped.draws(n_resamples, generator))
         # An outcome that p says is impossible never occurs among the draws: the p-value is exactly 0.
         pvalue = 0.0 if np.isinf(statistic) else place.pvalue
@@ -251,6 +246,15 @@ def _default_law(grouped: _Groups, smallest: float, df: str) -> str:
     if smallest < _SMALL_CELL:
         return "pseudo_label"
     return "chi2" if grouped.labels is None else "scaled_chi2"
+
+
+def _scaled_law(grouped: _Groups, statistic: float) -> tuple[float, float]:
+    """Degrees of freedom and p-value of the chi-square law with the mean and the variance of the statistic."""
+    mean, variance = grouped.moments()
+    if variance <= 0:  # every p is 0 or 1: counts do not vary, and only 0 is possible
+        return 0.0, float(statistic == 0)
+    degrees = 2 * mean**2 / variance
+    return degrees, float(stats.chi2.sf(statistic * degrees / mean, degrees))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
