@@ -217,6 +217,11 @@ def val_prob_intervals(y, p, _):
     return {f"val_prob: {name}": tuple(row) for name, row in zip(INDEXES, limits.tolist(), strict=True)}
 
 
+def robust_shift_interval(y, p, _):
+    low, high = cs.val_prob(y, p, cov_type="HC0").loc["Intercept (slope 1)", ["ci_low", "ci_high"]]
+    return {"val_prob(cov_type='HC0'): Intercept (slope 1)": (low, high)}
+
+
 def classwise_interval(y, p, rng):
     return {"ece[classwise]": _boot(y, p, rng, cs.ece, type="classwise").conf_int()}
 
@@ -273,6 +278,7 @@ BINARY: tuple[Evaluator, ...] = (
     unbinned_intervals,
     score_intervals,
     val_prob_intervals,
+    robust_shift_interval,
     battery,
     internal_hosmer_lemeshow,
 )
@@ -356,6 +362,7 @@ def _binary_truths(p, q):
         "val_prob: Brier": brier / 2,
     }
     found["ece, percentile (as peers print)"] = found["ece"]
+    found["val_prob(cov_type='HC0'): Intercept (slope 1)"] = found["val_prob: Intercept (slope 1)"]
     found["ece(norm=2), squared_ece: ustatistic"] = found["ece(norm=2), squared_ece"]
     return found
 

@@ -371,19 +371,11 @@ def test_val_prob_is_rms(name):
 def test_val_prob_limits(name):
     table = val_prob(*arrays(name))
     limits = REFERENCE[name]["CalibrationCurves"]["limits"]
-    # glm there stops at 1e-8, which moves standard errors by up to 1e-7
-    assert table.loc["Slope", ["estimate", "ci_low", "ci_high"]].tolist() == pytest.approx(
-        limits["Slope"], rel=1e-6, abs=1e-8
-    )
-    # R's limits of the shift are those of its model, ours are robust
-    y, p = arrays(name)
-    robust = sm.GLM(y, np.ones((len(y), 1)), sm.families.Binomial(), offset=np.log(p) - np.log1p(-p)).fit(
-        cov_type="HC0", tol=1e-12
-    )
-    assert robust.params[0] == pytest.approx(limits["Intercept"][0], rel=1e-6, abs=1e-8)
-    assert table.loc["Intercept (slope 1)", ["estimate", "se", "ci_low", "ci_high"]].tolist() == pytest.approx(
-        [robust.params[0], robust.bse[0], *robust.conf_int()[0]], rel=1e-8, abs=1e-10
-    )
+    for row, key in [("Intercept (slope 1)", "Intercept"), ("Slope", "Slope")]:
+        # glm there stops at 1e-8, which moves standard errors by up to 1e-7
+        assert table.loc[row, ["estimate", "ci_low", "ci_high"]].tolist() == pytest.approx(
+            limits[key], rel=1e-6, abs=1e-8
+        )
     # R's limits are normal; ours share the standard error only
     z, risk = stats.norm.isf(0.025), REFERENCE[name]["riskRegression"]
     for row, wanted in [
@@ -394,6 +386,25 @@ def test_val_prob_limits(name):
         assert [estimate, estimate - z * se, estimate + z * se] == pytest.approx(wanted, rel=1e-10)
         # with several hundred rows the two kinds of limits are close
         assert table.loc[row, ["ci_low", "ci_high"]].tolist() == pytest.approx(wanted[1:], abs=0.5 * se)
+
+
+@pytest.mark.parametrize("name", R_SETS)
+def test_val_prob_with_robust_standard_errors_is_statsmodels(name):
+    y, p = arrays(name)
+    table, z = val_prob(y, p, cov_type="HC0", alpha=0.1), np.log(p) - np.log1p(-p)
+    options = {"cov_type": "HC0", "tol": 1e-12}
+    joint = sm.GLM(y, sm.add_constant(z), sm.families.Binomial()).fit(**options)
+    shift = sm.GLM(y, np.ones((len(y), 1)), sm.families.Binomial(), offset=z).fit(**options)
+    for row, fit, k in [("Intercept", joint, 0), ("Slope", joint, 1), ("Intercept (slope 1)", shift, 0)]:
+        assert table.loc[row, ["estimate", "se", "ci_low", "ci_high"]].tolist() == pytest.approx(
+            [fit.params[k], fit.bse[k], *fit.conf_int(0.1)[k]], rel=1e-8, abs=1e-10
+        )
+    w = np.arange(len(y)) % 3
+    pd.testing.assert_frame_equal(
+        val_prob(y, p, cov_type="HC0", freq_weights=w),
+        val_prob(np.repeat(y, w), np.repeat(p, w), cov_type="HC0"),
+        rtol=1e-8,
+    )
 
 
 def test_val_prob_limits_with_few_events():

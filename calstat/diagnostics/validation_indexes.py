@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -10,9 +10,17 @@ from scipy import stats
 from scipy.special import expit, logit
 
 from calstat._arrays import statistics
+from calstat._arrays.covariance import sandwich
 from calstat._arrays.logistic import LogisticFit, fit_logistic
 from calstat._arrays.math import clip_probabilities
-from calstat._input.validation import BinarySample, check_alpha, check_binary, check_eps, positive_weight_rows
+from calstat._input.validation import (
+    BinarySample,
+    check_alpha,
+    check_binary,
+    check_choice,
+    check_eps,
+    positive_weight_rows,
+)
 from calstat._typing import ArrayLike, FloatArray, Label
 from calstat.metrics._curves import smooth_curve
 
@@ -25,6 +33,7 @@ def val_prob(
     p: ArrayLike,
     *,
     alpha: float = 0.05,
+    cov_type: Literal["nonrobust", "HC0"] = "nonrobust",
     freq_weights: ArrayLike | None = None,
     event: Label | None = None,
     eps: float = 1e-15,
@@ -40,6 +49,10 @@ def val_prob(
         Predicted probability of the event.
     alpha : float, default 0.05
         One minus the confidence level of the intervals.
+    cov_type : {"nonrobust", "HC0"}, default "nonrobust"
+        Standard errors of the intercepts and the slope: of the model, as in R, or the sandwich. The model of "Intercept
+        (slope 1)" is wrong where the slope is not 1: its limits covered 91% for over-confident predictions, those of
+        the sandwich 94%. With fewer than some twenty events the sandwich misleads for the slope.
     freq_weights : array_like of shape (n,), optional
         Whole numbers: a row of weight k counts as k rows.
     event : label, optional
@@ -61,8 +74,7 @@ def val_prob(
         - Brier, with Hall's limits, which allow for its skewness, and Brier scaled = 1 - Brier/(rate (1 - rate)).
         - O/E: events over expected events; limits on the log scale, from the variance of a ratio of means.
         - Intercept and Slope: of the joint logistic recalibration; Intercept (slope 1): calibration in the large. The
-          two intercepts answer different questions. Wald limits; the second has a sandwich (HC0) standard error, since
-          its model is wrong where the slope is not 1 (its own limits covered 91% for over-confident predictions).
+          two intercepts answer different questions. Wald limits.
         - Emax, E90, Eavg: largest, 0.9 quantile and mean over rows of the distance between p and the lowess curve of y
           on p (span 2/3, no robustness iterations). They have no interval here; `bootstrap` gives them one.
         - S:z and S:p: Spiegelhalter's test.
@@ -96,14 +108,15 @@ def val_prob(
     A slope below 1 would say that the predictions are too extreme; with eight rows the interval says little.
     """
     level = check_alpha(alpha)
+    check_choice("cov_type", cov_type, ("nonrobust", "HC0"))
     sample = positive_weight_rows(check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True))
-    return pd.DataFrame.from_dict(index_rows(sample, level, check_eps(eps)), orient="index", columns=_COLUMNS)
+    return pd.DataFrame.from_dict(index_rows(sample, level, check_eps(eps), cov_type), orient="index", columns=_COLUMNS)
 
 
-def index_rows(sample: BinarySample, alpha: float, eps: float) -> dict[str, _Row]:
+def index_rows(sample: BinarySample, alpha: float, eps: float, cov_type: str = "nonrobust") -> dict[str, _Row]:
     """Rows of `val_prob` by name: estimate, standard error and limits."""
     clipped, _ = clip_probabilities(sample.p, eps)
-    return {**_discrimination(sample, alpha), **_likelihood(sample, clipped, alpha), **_scores(sample, alpha)}
+    return {**_discrimination(sample, alpha), **_likelihood(sample, clipped, alpha, cov_type), **_scores(sample, alpha)}
 
 
 def _plain(value: float) -> _Row:
@@ -126,12 +139,17 @@ def _discrimination(sample: BinarySample, alpha: float) -> dict[str, _Row]:
     }
 
 
-def _likelihood(sample: BinarySample, p: FloatArray, alpha: float) -> dict[str, _Row]:
+def _likelihood(sample: BinarySample, p: FloatArray, alpha: float, cov_type: str) -> dict[str, _Row]:
     """Indexes made of log likelihoods and of the two recalibration fits."""
     y, w, n = sample.y, sample.weights, sample.nobs
     scores = logit(p)
     joint = fit_logistic([np.ones_like(p), scores], y, weights=w, start=np.array([0.0, 1.0]))
     shift = fit_logistic([np.ones_like(p)], y, weights=w, offset=scores)
+    joint_cov, shift_cov = joint.covariance, shift.covariance
+    if cov_type == "HC0":
+        design = np.column_stack((np.ones_like(p), scores))
+        joint_cov = _sandwich(design, y - expit(design @ joint.params), joint_cov, w)
+        shift_cov = _sandwich(design[:, :1], y - expit(scores + shift.params[0]), shift_cov, w)
     rate = float(statistics.counts(y.size, w) @ y / n)
     as_is = statistics.log_likelihood(y, p, w)
     null = statistics.log_likelihood(y, np.full_like(p, rate), w)
@@ -146,26 +164,20 @@ def _likelihood(sample: BinarySample, p: FloatArray, alpha: float) -> dict[str, 
         "U:Chi-sq": _plain(u2),
         "U:p": _plain(stats.chi2.sf(u2, 2)),
         "Q": _plain((d2 - 1) / n - (u2 - 2) / n),
-        "Intercept": _coefficient(joint, 0, alpha),
-        "Slope": _coefficient(joint, 1, alpha),
-        "Intercept (slope 1)": _shift(shift, scores, y, w, alpha),
+        "Intercept": _coefficient(joint, joint_cov, 0, alpha),
+        "Slope": _coefficient(joint, joint_cov, 1, alpha),
+        "Intercept (slope 1)": _coefficient(shift, shift_cov, 0, alpha),
     }
 
 
-def _coefficient(fit: LogisticFit, index: int, alpha: float) -> _Row:
+def _sandwich(design: FloatArray, residual: FloatArray, bread: FloatArray, w: FloatArray | None) -> FloatArray:
+    return sandwich(residual[:, None] * design, bread, "HC0", weights=w)
+
+
+def _coefficient(fit: LogisticFit, cov: FloatArray, index: int, alpha: float) -> _Row:
     if fit.separated or not fit.estimable[index]:
         return _plain(np.nan)
-    return _normal(float(fit.params[index]), float(np.sqrt(fit.covariance[index, index])), alpha)
-
-
-def _shift(fit: LogisticFit, scores: FloatArray, y: FloatArray, w: FloatArray | None, alpha: float) -> _Row:
-    """Calibration in the large with its sandwich standard error: where the slope is not 1 the model is wrong."""
-    if fit.separated or not fit.estimable[0]:
-        return _plain(np.nan)
-    q = expit(scores + fit.params[0])
-    copies = statistics.counts(y.size, w)
-    se = float(np.sqrt(copies @ (y - q) ** 2) / (copies @ (q * (1 - q))))
-    return _normal(float(fit.params[0]), se, alpha)
+    return _normal(float(fit.params[index]), float(np.sqrt(cov[index, index])), alpha)
 
 
 def _scores(sample: BinarySample, alpha: float) -> dict[str, _Row]:
