@@ -78,10 +78,12 @@ draw labels draw {draws} sets of them, which makes a test at 5% exact.
 
 NOTES = {
     2: """`squared_ece` is the square of `ece(norm=2)`, limits included. The limits of `mce` come from exact limits of
-all bins at once; they are wide, and cover more often than they have to. The interval around the debiased error of
+the bins; they are wide, and cover more often than they have to. The interval around the debiased error of
 norm 2 (`ci_method="ustatistic"`) covers more than it has to near calibration, where its limits are wider than those of
 the inversion. So do the limits of `e50`, `e90` and `emax`, which come from a band that holds the whole curve. The truth
-of `smooth_ece`, `ici` and these three is the error of the true rates, smoothed as outcomes are.
+of `smooth_ece`, `ici` and these three is the error of the true rates, smoothed as outcomes are. The model of
+`val_prob`'s intercept at slope 1 is wrong where the slope is not 1, and so is its standard error;
+`cov_type="HC0"` gives one that holds there.
 """,
 }
 
