@@ -24,6 +24,10 @@ from calstat.transforms import inv_logit, logit
 _QUOTED = re.compile(r"""^Q\((["'])(.*)\1\)$""", re.DOTALL)
 
 
+def _reader(names: tuple[Any, ...], plain: bool) -> ScoreReader:
+    return ScoreReader(names=names, plain=plain)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScoreReader:
     """How the scores of a model are found in new data.
@@ -36,14 +40,9 @@ class ScoreReader:
     plain: bool = True
     design: Any = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State for pickle: patsy's design cannot be pickled, so terms that are computed travel as names."""
-        return {"names": self.names, "plain": self.plain}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore from pickle."""
-        for name, value in {"design": None, **state}.items():
-            object.__setattr__(self, name, value)
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle without patsy's design, which cannot be pickled: terms that are computed travel as names."""
+        return _reader, (self.names, self.plain)
 
     def from_frame(self, data: Any) -> FloatArray:
         """Scores (n, m) from a table; missing values are NaN."""

@@ -295,10 +295,6 @@ class PseudoLabelTest(CalibrationTest):
     mc_error: float
     by_class: pd.DataFrame | None = None
 
-    # A dataclass with slots would otherwise get its own pair, which does not know of the read-only details.
-    __getstate__ = CalibrationTest.__getstate__
-    __setstate__ = CalibrationTest.__setstate__
-
     def __str__(self) -> str:
         """Add what is expected under calibration to the lines of the test."""
         lines = CalibrationTest.__str__(self).split("\n")

@@ -115,6 +115,10 @@ def make_summary(tables: Sequence[SimpleTable], notes: Sequence[str] = ()) -> Su
     return summary
 
 
+def _made(kind: type[CalibrationTest], arguments: Mapping[str, Any]) -> CalibrationTest:
+    return kind(**arguments)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationTest:
     """
@@ -172,15 +176,13 @@ class CalibrationTest:
         """Unpack to (statistic, pvalue)."""
         return iter((self.statistic, self.pvalue))
 
-    def __getstate__(self) -> dict[str, Any]:
-        """State for pickle: the details as a plain dict."""
-        names = [f.name for f in fields(self)]
-        return {f: dict(self.details) if f == "details" else getattr(self, f) for f in names}
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle and copy by the arguments, the details as a plain dict.
 
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        """Restore from pickle."""
-        for name, value in state.items():
-            object.__setattr__(self, name, MappingProxyType(dict(value)) if name == "details" else value)
+        Not by a state: before Python 3.11.4 a dataclass with slots replaces methods for it by its own.
+        """
+        arguments = {f.name: getattr(self, f.name) for f in fields(self)}
+        return _made, (type(self), arguments | {"details": dict(self.details)})
 
     def __post_init__(self) -> None:
         """Make the details read-only."""
