@@ -7,7 +7,7 @@
 # are in `studies/results`, and asks what holds.
 #
 # The 231 score sets are not in the repository, their results are: `python studies/kull2019.py FOLDER --results
-# studies/results/kull2019.csv`, which took about eleven minutes of one processor, tests included.
+# studies/results/kull2019.csv`, which took about nine minutes of one processor, tests included.
 #
 # The predictions were made anew, on the same UCI data and with the same kinds of classifiers, with one split into training and
 # test rows where the paper has 25. Numbers therefore differ from the printed ones; what should agree is the order.
