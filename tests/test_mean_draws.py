@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import calstat as cs
-from calstat.metrics.inference import _mean_draws, _rank_cells
+from calstat._arrays.resampling import _rank_cells, mean_draws
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 99, 101, 5000])
@@ -25,7 +25,7 @@ def test_means_have_the_law_of_rows_drawn_one_by_one(heavy):
     rng = np.random.default_rng(1)
     values = rng.pareto(1.8, 3000) if heavy else rng.exponential(size=3000)
     labels = (rng.random(3000) < 0.3).astype(int)
-    draws, lost = _mean_draws(values, labels, 8000, rng)
+    draws, lost = mean_draws(values, labels, 8000, rng)
     plain = values[rng.integers(0, 3000, size=(8000, 3000))].mean(axis=1)
     assert lost == 0
     assert stats.ks_2samp(draws, plain).pvalue > 0.001

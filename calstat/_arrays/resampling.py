@@ -22,6 +22,8 @@ _JACKKNIFE_GROUPS = 200
 _PRECISION = 3e-3
 _STEPS = 30
 _QUANTILE_WINDOW = 9.0
+# Cells at either end, and in between, of the values whose mean is drawn from cells.
+_ENDS = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +129,34 @@ def cell_sum_draws(
     drawn = rng.multinomial(n, count / n, size=n_resamples).astype(np.float64)
     noise = rng.standard_normal((n_resamples, size))
     return drawn, drawn * mean + np.sqrt(drawn * variance) * noise
+
+
+def mean_draws(
+    values: FloatArray, labels: FloatArray | IntArray, n_resamples: int, rng: np.random.Generator
+) -> tuple[FloatArray, int]:
+    """Bootstrap draws (B,) of the mean of values (n,), from cells of rows of similar value, without drawing rows.
+
+    Also says how many draws hold one label only: the most common one has its own cells.
+    """
+    found, times = np.unique(labels, return_counts=True)
+    common = labels == found[times.argmax()]
+    cell, size = np.empty(values.size, dtype=np.int64), 0
+    for rows in (np.flatnonzero(common), np.flatnonzero(~common)):
+        ordered = rows[np.argsort(values[rows], kind="stable")]
+        cell[ordered] = size + _rank_cells(rows.size)
+        size = int(cell[rows].max(initial=size - 1)) + 1
+    count, total = cell_sum_draws(cell, values, size, n_resamples, rng)
+    others = count[:, int(cell[common].max()) + 1 :].sum(axis=1)
+    lost = np.count_nonzero((others == 0) | (others == values.size))
+    return total.sum(axis=1) / values.size, int(lost)
+
+
+def _rank_cells(n: int) -> IntArray:
+    """Cells (n,) of ranks: the ends one by one, since far values must be drawn as they are, the rest in equal parts."""
+    single = min(_ENDS, n // 2)
+    middle = np.linspace(single, n - single, _ENDS, endpoint=False).astype(np.int64)
+    starts = np.concatenate((np.arange(single), middle, np.arange(n - single, n)))
+    return np.searchsorted(np.unique(starts), np.arange(n), side="right") - 1
 
 
 def jackknife_counts(n: int, weights: FloatArray | None = None, groups: IntArray | None = None) -> Iterator[FloatArray]:
@@ -274,19 +304,13 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
     size = np.abs(gap)
     room = np.where(sign > 0, 1 - mean_p, mean_p)
     quantiles = BinomialQuantiles(n, uniform)
-    # More than alpha / 2 of the draws reach the observed error if the draw of this rank from the end does.
-    rank = int(np.floor(uniform.shape[0] * alpha / 2))
-    margin = 1e-12 * max(observed, 1e-300)
 
     def moved(sizes: FloatArray) -> FloatArray:
         return sign * np.clip(sizes, 0, room)
 
     def beyond(sizes: FloatArray) -> tuple[float, float]:
-        """How far the upper tail of the draws lies above the observed error, and the lower tail below it."""
         draws = sample_error(sample, quantiles.at(mean_p + moved(sizes)) - expected)
-        last = draws.size - 1 - rank
-        draws.partition((rank, last))
-        return float(draws[last]) - observed + margin, observed + margin - float(draws[rank])
+        return tail_margins(draws, observed, alpha)
 
     def error(sizes: FloatArray) -> float:
         return float(sample_error(sample, n * moved(sizes)))
@@ -308,7 +332,8 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
         return InvertedInterval(low=0.0, high=0.0, empty=True)
     inside = _Point(0.0, beyond(size)[0])
     if inside.margin < 0:
-        inside = _Point(float((room - size).max()), margin)
+        # At the end every rate is 0 or 1, and no draw falls short of the observed error.
+        inside = _Point(float((room - size).max()), 0.0)
     low = limit(lambda t: size + t, 0, inside, _Point(-float(size.max()), above))
     spread = _spread_path(sample, size)
     inside, outside = _Point(0.0, below), _Point(1.0, beyond(spread)[1])
@@ -317,6 +342,18 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
         inside, outside = outside, _Point(t, beyond(t * spread)[1])
     high = limit(lambda t: t * spread, 1, inside, outside)
     return InvertedInterval(low=min(low, high), high=max(low, high), empty=False)
+
+
+def tail_margins(draws: FloatArray, observed: float, alpha: float) -> tuple[float, float]:
+    """How far the upper tail of draws (B,) lies above the observed error, and the lower tail below it.
+
+    Each is negative where at most alpha / 2 of the draws reach the observed error. The draws are put in another order.
+    """
+    rank = int(np.floor(draws.size * alpha / 2))
+    last = draws.size - 1 - rank
+    draws.partition((rank, last))
+    margin = 1e-12 * max(observed, 1e-300)
+    return float(draws[last]) - observed + margin, observed + margin - float(draws[rank])
 
 
 class _Point(NamedTuple):

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy import fft, optimize, stats
 
-from calstat._arrays.resampling import BinomialQuantiles, InvertedInterval
+from calstat._arrays.resampling import BinomialQuantiles, InvertedInterval, tail_margins
 from calstat._arrays.statistics import weighted_order_quantile
 from calstat._typing import FloatArray, IntArray
 
@@ -185,9 +185,7 @@ def invert_smoothed_error(cells: CurveCells | KernelCells, uniform: FloatArray, 
     mean_p = cells.mean_p
     gap = np.clip(cells.gap(), -mean_p, 1 - mean_p)
     quantiles = BinomialQuantiles(cells.count, uniform)
-    rank = int(np.floor(uniform.shape[0] * alpha / 2))
     observed = cells.observed()
-    margin = 1e-12 * max(observed, 1e-300)
 
     def moved(t: float, start: int, direction: int) -> FloatArray:
         """Gaps on a path that starts at those of the sample (1) or at none (0) and goes up, down or (0) to none."""
@@ -197,11 +195,8 @@ def invert_smoothed_error(cells: CurveCells | KernelCells, uniform: FloatArray, 
 
     @cache
     def beyond(t: float, start: int, direction: int) -> tuple[float, float]:
-        """How far the upper tail of the draws lies above the observed error, and the lower tail below it."""
         draws = cells.errors(quantiles.at(mean_p + moved(t, start, direction)) - cells.count * mean_p)
-        last = draws.size - 1 - rank
-        draws.partition((rank, last))
-        return float(draws[last]) - observed + margin, observed + margin - float(draws[rank])
+        return tail_margins(draws, observed, alpha)
 
     def limit(side: int, inside: float, outside: float, start: int, direction: int) -> tuple[float, float]:
         t = _crossing(lambda t: beyond(t, start, direction)[side], inside, outside)

@@ -31,7 +31,6 @@ _OF_ERRORS = {
     "band": "`ici`, `e50`, `e90` and `emax` with lowess of p",
 }
 _SMALL = 2000  # up to this many rows drawing rows is cheap, and exact for cells of a few rows too
-_ENDS = 50  # cells at either end, and in between, of the values whose mean is drawn for more rows
 
 
 def bootstrap(
@@ -279,7 +278,7 @@ def _draw(
     matrices = _plans.incidence(cells) if cells is not None else None
     linear = _plans.row_values(metric, sample, options) if metric in _plans.LINEAR else None
     if linear is not None and independent and sample.y.size > _SMALL:
-        return _mean_draws(linear, sample.y, n_resamples, rng)
+        return resampling.mean_draws(linear, sample.y, n_resamples, rng)
     present = _outcome_matrix(sample)
     values, lost = [], 0
     for counts in resampling.count_blocks(
@@ -317,31 +316,6 @@ def _cell_draws(cells: _plans.Cells, n_resamples: int, rng: np.random.Generator)
     )
     lost = int(np.count_nonzero((count[:, ::2].sum(axis=1) == 0) | (count[:, 1::2].sum(axis=1) == 0)))
     return _errors(cells, count[:, ::2] + count[:, 1::2], difference[:, ::2] + difference[:, 1::2]), lost
-
-
-def _mean_draws(
-    values: FloatArray, labels: np.ndarray, n_resamples: int, rng: np.random.Generator
-) -> tuple[FloatArray, int]:
-    """Draw a mean over rows from cells of rows of similar value; the most common label has its own cells."""
-    found, times = np.unique(labels, return_counts=True)
-    common = labels == found[times.argmax()]
-    cell, size = np.empty(values.size, dtype=np.int64), 0
-    for rows in (np.flatnonzero(common), np.flatnonzero(~common)):
-        ordered = rows[np.argsort(values[rows], kind="stable")]
-        cell[ordered] = size + _rank_cells(rows.size)
-        size = int(cell[rows].max(initial=size - 1)) + 1
-    count, total = resampling.cell_sum_draws(cell, values, size, n_resamples, rng)
-    others = count[:, int(cell[common].max()) + 1 :].sum(axis=1)
-    lost = np.count_nonzero((others == 0) | (others == values.size))
-    return total.sum(axis=1) / values.size, int(lost)
-
-
-def _rank_cells(n: int) -> IntArray:
-    """Cells (n,) of ranks: the ends one by one, since far values must be drawn as they are, the rest in equal parts."""
-    single = min(_ENDS, n // 2)
-    middle = np.linspace(single, n - single, _ENDS, endpoint=False).astype(np.int64)
-    starts = np.concatenate((np.arange(single), middle, np.arange(n - single, n)))
-    return np.searchsorted(np.unique(starts), np.arange(n), side="right") - 1
 
 
 def _errors(cells: _plans.Cells, count: FloatArray, difference: FloatArray) -> FloatArray:

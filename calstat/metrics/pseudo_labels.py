@@ -19,7 +19,7 @@ from calstat._typing import ArrayLike, FloatArray, Label, RNGLike
 from calstat.exceptions import InputError
 from calstat.metrics import _plans
 from calstat.metrics._common import Edges, Sample, top_score
-from calstat.metrics._kernel import pair_sum_draws
+from calstat.metrics._kernel import BANDWIDTH, pair_sum_draws
 from calstat.metrics.errors import ece, squared_ece
 from calstat.metrics.kernel import mmce
 
@@ -162,7 +162,7 @@ def pseudo_label_test(
     generator = check_rng(rng)
     with progress_bar(n_resamples, f"draws of {name}", progress) as advance:
         law = _law(function, sample, options, n_resamples, limit, max_bytes, generator, advance)
-    draws = law.draws if limit is None else pseudo_labels.stopped(law.observed, law.draws, limit)
+    draws = pseudo_labels.collected([law.draws], law.observed, limit)
     place = pseudo_labels.monte_carlo(law.observed, draws, two_sided=two_sided, stop_after=limit)
     return PseudoLabelTest(
         name="Pseudo-label test",
@@ -244,17 +244,17 @@ def _law(
         return _Law(observed=float(observed), draws=draws[:, 0] / sample.y.size)
     observed = _plans.evaluate_on(function, sample, None, options)
     if function is mmce:
-        draws = _kernel_draws(sample, options.get("bandwidth", 0.2), n_resamples, max_bytes, rng)
+        draws = _kernel_draws(sample, options.get("bandwidth", BANDWIDTH), n_resamples, max_bytes, rng)
         return _Law(observed=observed, draws=draws)
-    draws, above = np.empty(n_resamples), 0
-    for b, drawn in enumerate(_drawn_labels(sample, n_resamples, max_bytes, rng)):
-        with _plans.quiet():
-            draws[b] = _plans.evaluate_on(function, _plans.with_labels(sample, drawn), None, options)
-        advance(1)
-        above += int(pseudo_labels.at_least(observed, draws[b]))
-        if above == stop_after:
-            return _Law(observed=observed, draws=draws[: b + 1])
-    return _Law(observed=observed, draws=draws)
+
+    def one_by_one() -> Iterator[FloatArray]:
+        for drawn in _drawn_labels(sample, n_resamples, max_bytes, rng):
+            with _plans.quiet():
+                value = _plans.evaluate_on(function, _plans.with_labels(sample, drawn), None, options)
+            advance(1)
+            yield np.array([value])
+
+    return _Law(observed=observed, draws=pseudo_labels.collected(one_by_one(), observed, stop_after))
 
 
 def _matrix(sample: Sample) -> FloatArray:
@@ -287,22 +287,18 @@ def _binned_law(
     observed = errors(difference)
     overall = float(resampling.combined(observed, c.combine))
     if len(parts) == 1:
-        draws = errors(pseudo_labels.bin_counts(c.score[:, 0], flat, c.size, n_resamples, rng) - expected)
-    else:
-        by_block, above = [], 0
+        counts = pseudo_labels.bin_counts(c.score[:, 0], flat, c.size, n_resamples, rng)
+        return _Law(observed=overall, draws=resampling.combined(errors(counts - expected), c.combine))
+    by_class = []
+
+    def together() -> Iterator[FloatArray]:
         for block in _count_blocks(sample.p, c, n_resamples, max_bytes, rng):
-            by_block.append(errors(block - expected))
+            by_class.append(errors(block - expected))
             advance(len(block))
-            together = resampling.combined(by_block[-1], c.combine)
-            above += int(np.count_nonzero(pseudo_labels.at_least(overall, together)))
-            if stop_after is not None and above >= stop_after:
-                break
-        draws = np.concatenate(by_block)
-    return _Law(
-        observed=overall,
-        draws=resampling.combined(draws, c.combine),
-        by_class=(observed, draws) if len(parts) > 1 else None,
-    )
+            yield resampling.combined(by_class[-1], c.combine)
+
+    draws = pseudo_labels.collected(together(), overall, stop_after)
+    return _Law(observed=overall, draws=draws, by_class=(observed, np.concatenate(by_class)))
 
 
 def _count_blocks(
