@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,8 @@ _JACKKNIFE_GROUPS = 200
 # Of the observed error: how well its limits are searched for. 2000 draws give them to about 1%.
 _PRECISION = 3e-3
 _STEPS = 30
+# At which a path between two points is evaluated, to find the place of an error on it.
+_PLACES = 65
 _QUANTILE_WINDOW = 9.0
 # Cells at either end, and in between, of the values whose mean is drawn from cells.
 _ENDS = 50
@@ -216,13 +219,9 @@ def bca_limits(estimate: float, draws: FloatArray, alpha: float, a: float) -> tu
 
 def sample_error(sample: BinnedSample, difference: FloatArray) -> FloatArray:
     """Error of event counts minus expectations ``difference`` (..., C), combined over classes."""
-    if sample.group[-1] == 0:
-        return _class_error(sample, difference, sample.count)
-    values = [
-        _class_error(sample, difference[..., sample.group == g], sample.count[sample.group == g])
-        for g in range(int(sample.group.max()) + 1)
-    ]
-    return combined(np.stack(values, axis=-1), sample.combine)
+    ends = (0, *(np.flatnonzero(np.diff(sample.group)) + 1), sample.group.size)
+    values = [binned_error(sample.count[a:b], difference[..., a:b], sample.norm) for a, b in pairwise(ends)]
+    return combined(np.stack(values, axis=-1), sample.combine) if len(values) > 1 else values[0]
 
 
 def combined(errors: FloatArray, how: str) -> FloatArray:
@@ -230,10 +229,6 @@ def combined(errors: FloatArray, how: str) -> FloatArray:
     if how == "max":
         return np.asarray(errors.max(axis=-1))
     return np.asarray(errors.sum(axis=-1) if how == "sum" else errors.mean(axis=-1))
-
-
-def _class_error(sample: BinnedSample, difference: FloatArray, count: FloatArray) -> FloatArray:
-    return binned_error(np.broadcast_to(count, difference.shape), difference, sample.norm)
 
 
 def uniform_draws(size: int, correlation: FloatArray | None, n_resamples: int, rng: np.random.Generator) -> FloatArray:
@@ -312,20 +307,15 @@ def invert_binned_error(sample: BinnedSample, uniform: FloatArray, alpha: float)
         draws = sample_error(sample, quantiles.at(mean_p + moved(sizes)) - expected)
         return tail_margins(draws, observed, alpha)
 
-    def error(sizes: FloatArray) -> float:
-        return float(sample_error(sample, n * moved(sizes)))
-
-    def limit(path: Callable[[float], FloatArray], side: int, inside: _Point, outside: _Point) -> float:
+    def limit(path: Callable[[FloatArray], FloatArray], side: int, inside: _Point, outside: _Point) -> float:
         """Error at the first point of a path that is rejected, or at its end."""
+
+        def error(t: FloatArray) -> FloatArray:
+            return sample_error(sample, n * moved(path(t[:, None])))
+
         if outside.margin >= 0:
-            return error(path(outside.t))
-        found = _root(
-            lambda t: beyond(path(t))[side],
-            inside,
-            outside,
-            lambda a, b: abs(error(path(a)) - error(path(b))) <= _PRECISION * observed,
-        )
-        return error(path(found))
+            return float(error(np.array([outside.t]))[0])
+        return _root(lambda t: beyond(path(np.array(t)))[side], error, inside, outside, _PRECISION * observed)
 
     above, below = beyond(np.zeros_like(size))
     if below < 0:
@@ -364,23 +354,35 @@ class _Point(NamedTuple):
 
 
 def _root(
-    margin: Callable[[float], float], inside: _Point, outside: _Point, close: Callable[[float, float], bool]
+    margin: Callable[[float], float],
+    error: Callable[[FloatArray], FloatArray],
+    inside: _Point,
+    outside: _Point,
+    tolerance: float,
 ) -> float:
-    """Where a margin becomes negative: the nearest point found that is rejected.
+    """Error where a margin becomes negative: that of the nearest point found that is rejected.
 
-    False position, and bisection after a step that did not halve the gap: margins of draws have jumps.
+    False position, on the scale of the errors, which margins are nearly straight lines of. Each step goes past the
+    place it expects, into the larger part, so that both ends come close and not only one: by half of the tolerance,
+    and by four times as much again after a step that did not halve the gap, since margins of draws have jumps.
     """
-    halved = True
+    past = 0.5
     for _ in range(_STEPS):
-        if close(inside.t, outside.t):
+        places = np.linspace(inside.t, outside.t, _PLACES)
+        levels = error(places)
+        gap = float(levels[-1] - levels[0])
+        if abs(gap) <= tolerance:
             break
-        width = outside.t - inside.t
-        share = inside.margin / max(inside.margin - outside.margin, 1e-300) if halved else 0.5
-        t = inside.t + width * min(max(share, 0.05), 0.95)
+        unit = tolerance / abs(gap)
+        share = inside.margin / max(inside.margin - outside.margin, 1e-300)
+        share += past * unit if share < 0.5 else -past * unit
+        share = min(max(share, unit / 2), 1 - unit / 2)
+        t = float(np.interp(share, (levels - levels[0]) / gap, places))
         value = margin(t)
         inside, outside = (_Point(t, value), outside) if value >= 0 else (inside, _Point(t, value))
-        halved = abs(outside.t - inside.t) < 0.6 * abs(width)  # a bisection does, however it is rounded
-    return outside.t
+        left = 1 - share if value >= 0 else share
+        past = 0.5 if left < 0.5 else 4 * past
+    return float(error(np.array([outside.t]))[0])
 
 
 def _spread_path(sample: BinnedSample, size: FloatArray) -> FloatArray:
