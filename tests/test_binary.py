@@ -189,6 +189,15 @@ def test_separation_is_told_once_with_its_cure() -> None:
     assert np.isfinite(firth.bse).all()
 
 
+@pytest.mark.parametrize("cov_type", ["HC0", "HC1", "cluster"])
+def test_separated_outcomes_have_no_robust_standard_errors_either(cov_type) -> None:
+    groups = {"groups": [0, 1, 2, 3]} if cov_type == "cluster" else {}
+    with pytest.warns(SeparationWarning):
+        res = cs.LogisticCalibration([0, 0, 1, 1], [0.1, 0.2, 0.8, 0.9], **groups).fit(cov_type=cov_type)
+    assert res.bse.isna().all()
+    assert np.isfinite(res.params).all()
+
+
 def test_a_single_class_is_told() -> None:
     with pytest.warns(SeparationWarning, match="every outcome is 1"):
         cs.LogisticCalibration([1, 1, 1], [0.1, 0.5, 0.9]).fit()

@@ -78,7 +78,9 @@ def sandwich(
         if count < 2:
             raise InputError(f"`groups` must name at least 2 clusters for a covariance; it names {count}.")
         weighted = rows if weights is None else rows * weights[:, None]
-        sums = np.stack([np.bincount(groups, weights=column) for column in weighted.T], axis=1, dtype=np.float64)
+        sums = np.empty((int(groups.max()) + 1, weighted.shape[1]))  # no column, where outcomes are separated
+        for j, column in enumerate(weighted.T):
+            sums[:, j] = np.bincount(groups, weights=column)
         meat = sums.T @ sums
         factor = count / (count - 1.0) * (n - 1.0)
     else:
