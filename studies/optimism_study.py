@@ -1,6 +1,6 @@
 """Coverage of the intervals around indexes corrected for optimism, at 95%, by simulation.
 
-    python studies/optimism_study.py --runs 200
+    python studies/optimism_study.py --runs 1000
 
 Logistic models are fitted to samples of a population of which every row and its probability are known, so that the
 index of each fitted model in the population, which its interval should hold, is known too. Counts are kept in
@@ -44,7 +44,7 @@ STRENGTH = 1.5  # standard deviation of the true log odds
 RESAMPLES, OUTER, INNER, FOLDS = 200, 100, 50, 10
 ALPHA = 0.05
 TAILS = (ALPHA / 2, 1 - ALPHA / 2)
-FEWER = 4  # intervals that take long get this part of the runs
+FEWER = 20  # intervals that take long get this part of the runs
 
 
 class Cell(NamedTuple):
@@ -190,12 +190,14 @@ def two_stage(X: np.ndarray, y: np.ndarray, counts: np.ndarray, ridge: float, rn
     return corrected
 
 
-def limits(name: str, apparent: float, training: np.ndarray, test: np.ndarray) -> dict[str, tuple[float, float]]:
+def limits(
+    name: str, apparent: float, training: np.ndarray, test: np.ndarray, rate: float
+) -> dict[str, tuple[float, float]]:
     """Limits of one index from one stage, also where `validate` gives none."""
     known = np.isfinite(training) & np.isfinite(test)
     training, test = training[known], test[known]
     scale = name if name in WITH_LIMITS else "Slope"  # the plain scale, as of any index that has no own
-    by_optimism = optimism_interval(scale, "optimism", apparent, training, test, training, ALPHA)
+    by_optimism = optimism_interval(scale, "optimism", apparent, training, test, training, ALPHA, rate)
     shifted = np.quantile(training, TAILS, method="weibull") - np.mean(training - test)
     return {"optimism": by_optimism[:2], "location_shifted": (float(shifted[0]), float(shifted[1]))}
 
@@ -207,7 +209,7 @@ def by_bootstrap(cell: Cell, X: np.ndarray, y: np.ndarray, counts: np.ndarray) -
     training, test = optimism(X, y, once[0], counts, cell.ridge)
     found: Limits = {}
     for j, name in enumerate(INDEXES):
-        for method, pair in limits(name, apparent[j], training[:, j], test[:, j]).items():
+        for method, pair in limits(name, apparent[j], training[:, j], test[:, j], y.mean()).items():
             found[method, name] = pair
     return found
 
@@ -246,7 +248,7 @@ def by_smoothing(cell: Cell, X: np.ndarray, y: np.ndarray, counts: np.ndarray) -
         training[b], test[b] = smooth_indexes(y[rows], p[rows]), smooth_indexes(y, p)
     found: Limits = {}
     for j, name in enumerate(SMOOTH):
-        for method, pair in limits(name, apparent[j], training[:, j], test[:, j]).items():
+        for method, pair in limits(name, apparent[j], training[:, j], test[:, j], y.mean()).items():
             found[method, name] = pair
     return found
 
@@ -452,7 +454,7 @@ gives no limits for cross-validated indexes.
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--runs", type=int, default=1000)
     asked = parser.parse_args()
     count(asked.runs, RESULTS)
     write(RESULTS, TABLE)

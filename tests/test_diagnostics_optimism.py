@@ -13,6 +13,7 @@ import pytest
 import statsmodels.api as sm
 
 import calstat as cs
+from calstat.diagnostics.optimism import optimism_interval
 from calstat.exceptions import DataWarning, InputError
 
 STUDY = Path(__file__).parents[1] / "studies" / "optimism_study.py"
@@ -256,3 +257,24 @@ def test_intervals_hold_the_index_of_this_model(study):
         assert below + above <= 14, name
     # The published interval has no width for an index that the fit makes 1 on its own rows.
     assert rows["location_shifted", "Slope"][7] + rows["location_shifted", "Slope"][8] >= 95
+
+
+def test_limits_of_an_intercept_allow_for_the_number_of_events() -> None:
+    # Refits that are off by log(N / N*) with N = 100 and quantiles of N* at 80 and 120: the limits of log(mu / N) of a
+    # rare event are plus and minus 0.2, as far as Wald's go. With rare non-events the other side is the far one.
+    training, test = np.zeros(39), -np.log(np.linspace(0.8, 1.2, 39))
+    for name in ("Intercept", "Intercept (slope 1)"):
+        assert optimism_interval(name, "optimism", 0.1, training, test, training, 0.05, 0.0)[:2] == pytest.approx(
+            (0.1 - 0.2, 0.1 + 0.2)
+        )
+        rare_others = optimism_interval(name, "optimism", 0.1, training, -test, training, 0.05, 1.0)
+        assert rare_others[:2] == pytest.approx((0.1 - 0.2, 0.1 + 0.2))
+        even = optimism_interval(name, "optimism", 0.1, training, test, training, 0.05, 0.5)
+        assert even[:2] == pytest.approx((0.1 - np.log(1.2), 0.1 - np.log(0.8)))
+    assert optimism_interval("Intercept", "optimism", 0.0, training, test - 1e4, training, 0.05, 0.1)[0] == -np.inf
+
+
+def test_limits_of_d_are_as_far_on_either_side() -> None:
+    training, test = np.zeros(39), -(np.linspace(0.0, 1.0, 39) ** 2)
+    low, high, _ = optimism_interval("D", "optimism", 0.6, training, test, training, 0.05, 0.3)
+    assert (low, high) == pytest.approx((0.6 - 0.25 - 0.5, 0.6 - 0.25 + 0.5))

@@ -50,6 +50,8 @@ _SMOOTH = ("Emax", "E90", "Eavg")
 _UNHELD = ("R2", "U", "Q")
 # The likelihood equations fix these on the rows of the fit, so that their apparent values do not vary.
 _FIXED = ("Intercept", "Slope", "Intercept (slope 1)")
+_INTERCEPTS = ("Intercept", "Intercept (slope 1)")
+_EVEN = 1e-6  # distance of a rate from even below which it is
 # Scales on which the spread of an index depends little on its value, and back. All are finite at the ends.
 _SCALES: dict[str, tuple[Callable[[FloatArray], FloatArray], Callable[[FloatArray], FloatArray]]] = {
     "Dxy": (np.arcsin, lambda z: np.sin(np.clip(z, -np.pi / 2, np.pi / 2))),
@@ -146,7 +148,9 @@ def validate(
     - "optimism", the default: refits stand to the original rows as the model stands to the population, so that A less
       the index in the population has the law of T - S, and the limits are A less its upper and lower quantiles (the
       basic bootstrap, applied to the error of an apparent index). For C and Dxy this is done on the scale arcsin(Dxy),
-      for the Brier score and the log-loss on that of their roots, where the spread depends least on the value.
+      for the Brier score and the log-loss on that of their roots, where the spread depends least on the value. The two
+      distances d of the limits of an intercept from A become (1 - exp(-k d)) / k with k = 1 - 2 rate, which allows for
+      how the number of events varies; those of D are made equal around the median.
     - "location_shifted" (Noma et al.): quantiles of T, less O.
     - "two_stage" (Noma et al.): quantiles of T - O', where O' is the mean optimism of `n_inner` refits on resamples of
       the resample.
@@ -213,7 +217,7 @@ def validate(
     with progress_bar(len(kept) * (1 + inner), "refits on resamples", progress) as advance:
         values = _refits(model, np.arange(n), kept, advance)
         spread = values[:, 0] - _inner_optimism(model, kept, inner, generator, advance) if inner else values[:, 0]
-    return _corrected(apparent, values, spread, ci_method, level)
+    return _corrected(apparent, values, spread, ci_method, level, float(model.y.mean()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -279,7 +283,12 @@ def _inner_optimism(
 
 
 def _corrected(
-    apparent: FloatArray, values: FloatArray, spread: FloatArray, ci_method: IntervalMethod | None, alpha: float
+    apparent: FloatArray,
+    values: FloatArray,
+    spread: FloatArray,
+    ci_method: IntervalMethod | None,
+    alpha: float,
+    rate: float,
 ) -> pd.DataFrame:
     table = pd.DataFrame({"apparent": apparent}, index=pd.Index(INDEXES))
     table["training"], table["test"] = _mean(values[:, 0]), _mean(values[:, 1])
@@ -287,7 +296,7 @@ def _corrected(
     table["corrected"] = table["apparent"] - table["optimism"]
     table["n"] = np.isfinite(values[:, 0]).sum(axis=0)
     limits = [
-        optimism_interval(name, ci_method, apparent[j], values[:, 0, j], values[:, 1, j], spread[:, j], alpha)
+        optimism_interval(name, ci_method, apparent[j], values[:, 0, j], values[:, 1, j], spread[:, j], alpha, rate)
         for j, name in enumerate(INDEXES)
     ]
     table[["ci_low", "ci_high", "ci_method"]] = pd.DataFrame(limits, index=table.index)
@@ -302,11 +311,12 @@ def optimism_interval(
     test: FloatArray,
     spread: FloatArray,
     alpha: float,
+    rate: float,
 ) -> tuple[float, float, str]:
     """Limits of one index, and their method or the reason why there are none.
 
     `training` and `test` (B,) are the index of refits on their resamples and on the original rows, NaN where it is not
-    determined, and `spread` (B,) is what "two_stage" takes quantiles of.
+    determined, `spread` (B,) is what "two_stage" takes quantiles of, and `rate` is the share of events.
     """
     known = np.isfinite(training) & np.isfinite(spread)
     reason = _no_interval(name, ci_method, int(known.sum()), alpha)
@@ -316,12 +326,31 @@ def optimism_interval(
     tails = np.array([alpha / 2, 1 - alpha / 2])
     if ci_method == "optimism":
         optimism = there(training[known]) - there(test[known])
-        low, high = back(there(np.asarray(apparent)) - _quantiles(optimism, tails)[::-1])
+        shifts = -_quantiles(optimism, tails)[::-1]
+        if name in _INTERCEPTS:
+            shifts = _even_shifts(shifts, rate)
+        elif name == "D":
+            # Its resamples are skewed, and more so than its errors.
+            shifts = -np.median(optimism) + np.ptp(shifts) * np.array([-0.5, 0.5])
+        low, high = back(there(np.asarray(apparent)) + shifts)
     elif ci_method == "location_shifted":
         low, high = _quantiles(training[known], tails) - np.mean(training[known] - test[known])
     else:
         low, high = _quantiles(spread[known], tails)
     return float(low), float(high), ci_method
+
+
+def _even_shifts(shifts: FloatArray, rate: float) -> FloatArray:
+    """Limits of an intercept's shift from quantiles of it over resamples: (1 - exp(-k s)) / k with k = 1 - 2 rate.
+
+    A model fitted to N events where mu were to be expected is off by log(mu / N), and refits by log(N / N*). N being
+    Poisson, the limits of the first are about plus and minus z / sqrt(N), the quantiles of the second
+    -log(1 -+ z / sqrt(N)): too near below and too far above. Rare non-events are the mirror image, and at a rate of a
+    half both sides are alike.
+    """
+    k = 1 - 2 * rate
+    with np.errstate(over="ignore"):  # no limit, where refits are without bounds on that side
+        return np.asarray(-np.expm1(-k * shifts) / k) if abs(k) > _EVEN else shifts
 
 
 def _no_interval(name: str, ci_method: IntervalMethod | None, count: int, alpha: float) -> str | None:
