@@ -398,11 +398,12 @@ share of "runs" samples: near 95 it is known to {error:.1f} points where runs is
 
 {optimism}
 
-It covers the slope and the intercepts too, where the published methods cannot, and needs no further refit. The
-joint intercept is held less often where events are rare: it is the recalibrated log odds at even odds, far from
-most rows, and the one at slope 1 is the better question there. R2, U and Q are shown to explain why `validate`
-gives no limits for them: a penalised fit is too timid on its own rows and may be right on new ones, and what is
-gained by recalibration, which is never negative, does not shift from one to the other.
+It covers the slope and the intercepts too, where the published methods cannot, and needs no further refit. Plain
+quantiles of the optimism held the joint intercept in 84% of samples with ten events, and D in 92%: the number of events
+varies less in the resamples of a sample that has many, which the limits of intercepts allow for, and D is more skewed
+in resamples than in samples. R2, U and Q are shown to explain why `validate` gives no limits for them: a penalised fit
+is too timid on its own rows and may be right on new ones, and what is gained by recalibration, which is never negative,
+does not shift from one to the other.
 
 ## Published methods
 

@@ -156,7 +156,7 @@ def validate(
       the resample.
 
     In simulated samples of logistic models (100 to 1000 rows, 5 to 20 predictors, events of 10 to 50%) the first held
-    the truth in about 95%, of the joint intercept in 86 to 95%: where events are rare, read the intercept at slope 1.
+    the truth in 93 to 99% from 300 rows on, and in 91% and more with 100 rows and ten events among them.
     The published methods are given for comparison. Location-shifted limits held it less often (they are centred at A),
     two-stage ones nearly as often at `n_inner` times the cost. Both have no limits for slope and intercepts, which a
     maximum likelihood fit has constant on its own rows. The documentation tabulates all coverages ("What was

@@ -51,8 +51,8 @@ def val_prob(
         One minus the confidence level of the intervals.
     cov_type : {"nonrobust", "HC0"}, default "nonrobust"
         Standard errors of the intercepts and the slope: of the model, as in R, or the sandwich. The model of "Intercept
-        (slope 1)" is wrong where the slope is not 1: its limits covered 91% for over-confident predictions, those of
-        the sandwich 94%. With fewer than some twenty events the sandwich misleads for the slope.
+        (slope 1)" is wrong where the slope is not 1: its limits covered 92.4% for over-confident predictions, those of
+        the sandwich 94.4%. With fewer than some twenty events the sandwich misleads for the slope.
     freq_weights : array_like of shape (n,), optional
         Whole numbers: a row of weight k counts as k rows.
     event : label, optional
