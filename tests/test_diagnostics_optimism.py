@@ -119,7 +119,13 @@ def test_resamples_without_both_outcomes_are_told():
         ({"method": "jackknife"}, "method"),
         ({"X": np.zeros((3, 2))}, "one row for each"),
         ({"method": "cv", "folds": 1}, "folds"),
-        ({"resamples": [[0, 500]]}, "row numbers"),
+        ({"resamples": [[0, 500]]}, r"`resamples` must be .* of 150 row numbers .* shape is \(1, 2\)"),
+        ({"resamples": np.zeros((3, 149), int)}, r"`resamples` must be .* of 150 row numbers .* shape is \(3, 149\)"),
+        ({"resamples": np.arange(150)}, r"`resamples` must be .* shape is \(150,\)"),
+        ({"resamples": np.empty((0, 150), int)}, r"`resamples` must be .* one row at least; its shape is \(0, 150\)"),
+        ({"resamples": np.full((2, 150), 500)}, "row numbers, whole numbers from 0 to 149; it holds 500"),
+        ({"resamples": np.full((2, 150), -1)}, "row numbers, whole numbers from 0 to 149; it holds -1"),
+        ({"resamples": np.full((2, 150), 0.5)}, "row numbers, whole numbers from 0 to 149; it holds 0.5"),
         ({"fit": lambda *_: lambda X: np.full(len(X), 2.0)}, r"\[0, 1\]"),
     ],
 )
@@ -127,6 +133,76 @@ def test_errors_name_the_argument(options, words):
     X, y = data(5)
     with pytest.raises(InputError, match=words):
         cs.validate(**{"fit": fit, "X": X, "y": y, **options})
+
+
+@pytest.mark.parametrize("shape", [(149,), (151,), (150, 3), (1, 150), (2, 150), (), (150, 1, 1)])
+def test_predictions_of_another_shape_are_refused(shape):
+    X, y = data(5)
+    for method in ("bootstrap", "cv"):
+        with pytest.raises(InputError) as caught:
+            cs.validate(lambda *_: lambda _: np.full(shape, 0.5), X, y, method=method, n_resamples=2)
+        assert "`fit(X, y)(X)`" in str(caught.value)
+        assert f"each of the 150 rows of X; its shape is {shape}" in str(caught.value)
+        assert "(150,), or (150, 2)" in str(caught.value)
+
+
+def test_two_columns_are_distributions():
+    X, y = data(5)
+    with pytest.raises(InputError, match=r"rows of `fit\(X, y\)\(X\)` must sum to 1"):
+        cs.validate(lambda *_: lambda rows: np.full((len(rows), 2), 0.3), X, y, n_resamples=2)
+
+
+def fit_columns(order, event, make=lambda p, _: p):
+    """Fit a model that gives a column for each of two labels."""
+
+    def fitted(rows, labels):
+        predict = fit(rows, (np.asarray(labels) == event).astype(int))
+
+        def columns(wanted):
+            p = np.asarray(predict(wanted))
+            return make(np.column_stack([p if label == event else 1 - p for label in order]), order)
+
+        return columns
+
+    return fitted
+
+
+@pytest.mark.parametrize("method", ["bootstrap", "cv"])
+def test_columns_are_those_of_the_sorted_labels(method):
+    X, y = data(3)
+    options = {"n_resamples": 3, "folds": 4, "method": method, "rng": 1}
+    wanted = cs.validate(fit, X, y, **options)
+    for event, other in [(1, 0), (1, -1), (2, 1), (True, False), ("yes", "no"), ("bad", "good")]:
+        labels = np.where(y == 1, event, other)
+        name = event if isinstance(event, str) else None
+        found = cs.validate(fit_columns(sorted([event, other]), event), X, labels, event=name, **options)
+        pd.testing.assert_frame_equal(found, wanted)
+    # The smaller label is the event: its column is the first.
+    found = cs.validate(fit_columns([0, 1], 0), X, 1 - y, event=0, **options)
+    pd.testing.assert_frame_equal(found, wanted)
+    # scikit-learn sorts the labels of a Categorical too, whatever the order of its levels.
+    levels = pd.Series(pd.Categorical(np.where(y == 1, "bad", "good"), categories=["good", "bad"]))
+    found = cs.validate(fit_columns(["bad", "good"], "bad"), X, levels, **options)
+    pd.testing.assert_frame_equal(found, wanted)
+    # Names go before the order.
+    named = fit_columns(["yes", "no"], "yes", lambda p, order: pd.DataFrame(p, columns=order))
+    found = cs.validate(named, X, np.where(y == 1, "yes", "no"), event="yes", **options)
+    pd.testing.assert_frame_equal(found, wanted)
+    # One column is the event's.
+    found = cs.validate(lambda X, y: lambda rows: np.asarray(fit(X, y)(rows))[:, None], X, y, **options)
+    pd.testing.assert_frame_equal(found, wanted)
+
+
+def test_outcomes_are_aligned_with_a_frame_by_index():
+    X, y = data(3)
+    wanted = cs.validate(fit, X, y, n_resamples=3, rng=1)
+    shuffled = y.sample(frac=1, random_state=1)
+    pd.testing.assert_frame_equal(cs.validate(fit, X, shuffled, n_resamples=3, rng=1), wanted)
+    pd.testing.assert_frame_equal(cs.validate(fit, X, shuffled.to_frame(), n_resamples=3, rng=1), wanted)
+    # Without an index on both sides rows are paired by position.
+    pd.testing.assert_frame_equal(cs.validate(fit, X.set_axis(X.index + 7), y.to_numpy(), n_resamples=3, rng=1), wanted)
+    with pytest.raises(InputError, match=r"`X` .* and `y` .* have different index labels"):
+        cs.validate(fit, X, y.set_axis(y.index + 7), n_resamples=3)
 
 
 def by_hand(X, y, resamples):

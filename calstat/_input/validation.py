@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -68,6 +68,9 @@ class MulticlassSample:
     def class_counts(self) -> FloatArray:
         """Observations per class (K,), weights counted."""
         return np.bincount(self.y, weights=self.weights, minlength=len(self.classes)).astype(np.float64)
+
+
+S = TypeVar("S", bound=BinarySample | MulticlassSample)
 
 
 def check_binary(
@@ -143,7 +146,12 @@ def check_sample(
                 f"`type`={type!r} is for matrices with one column per class; `p` has shape {shape}. Leave `type` out "
                 "to compare the event's probability with the event."
             )
-        if classes is not None and event is None and len(classes) == 2:
+        if classes is not None and len(classes) != 2:
+            raise InputError(
+                f"`classes` names {len(classes)} classes, but `p` of shape {shape} is about one event. Leave it out, "
+                "or pass a matrix with one column per class."
+            )
+        if classes is not None and event is None:
             event = classes[1]
         return check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=integer_weights)
     if event is not None:
@@ -354,12 +362,43 @@ def check_weights(weights: Any, n: int, *, integer: bool = False, name: str = "f
 
 def check_groups(groups: Any, n: int, name: str = "groups") -> IntArray:
     """Check cluster labels (n,) of any type without missing values; return codes 0, 1, ... of shape (n,)."""
+    return pd.factorize(np.asarray(_group_labels(groups, n, name)))[0].astype(np.int64)
+
+
+def group_levels(groups: Any, n: int, name: str = "groups") -> tuple[IntArray, list[Any]]:
+    """Codes (n,) of labels and the label of each code: in the order of a Categorical, or sorted if they can be."""
+    labels = _group_labels(groups, n, name)
+    if isinstance(labels, pd.Categorical):
+        return np.asarray(labels.codes, dtype=np.int64), list(labels.categories)
+    codes, found = pd.factorize(labels)
+    try:
+        order = sorted(range(len(found)), key=found.tolist().__getitem__)
+    except TypeError:  # labels of several types
+        order = sorted(range(len(found)), key=lambda k: str(found[k]))
+    return np.argsort(order)[codes], [found[k] for k in order]
+
+
+def _group_labels(groups: Any, n: int, name: str) -> pd.Categorical | np.ndarray:
     if isinstance(groups, str):
         raise InputError(f"`{name}`={groups!r} names a column, but no table was passed; use from_formula(data=...).")
+    if pd.api.types.is_datetime64_any_dtype(groups):
+        groups = pd.Series(groups).astype(object)
     labels = as_label_vector(groups, name)
     if len(labels) != n:
         raise InputError(f"`{name}` must have one label per row ({n}), got {len(labels)}.")
-    codes, _ = pd.factorize(np.asarray(labels))
+    return labels
+
+
+def check_clusters(groups: Any, weights: FloatArray | None, n: int) -> IntArray | None:
+    """Codes of the clusters of the rows with positive weight, two at least; None where there are no clusters."""
+    if groups is None:
+        return None
+    codes = check_groups(groups, n)
+    if weights is not None:
+        codes = codes[weights > 0]
+    codes = np.unique(codes, return_inverse=True)[1]
+    if codes.max() == 0:
+        raise InputError("`groups` must name at least two clusters; one was given. Leave it out for independent rows.")
     return codes.astype(np.int64)
 
 
@@ -399,8 +438,9 @@ def _event_column(y: Any, p: Any, event: Label | None, scores: Scale) -> tuple[A
         classes = read_classes(y, 2, columns=list(p.columns)).classes
         if event is None and any(isinstance(k, str) for k in classes):
             event = classes[1]
-        elif event is not None and event in classes:
-            second = classes.index(event)
+        taken = read_binary(y).event if event is None else event
+        if taken in classes:
+            second = classes.index(taken)
     if scores == "logit":
         return matrix[:, second] - matrix[:, 1 - second], event
     return matrix[:, second], event
@@ -449,18 +489,13 @@ def check_rng(rng: RNGLike) -> np.random.Generator:
     raise InputError(f"`rng` must be None, a seed of at least 0, or a numpy.random.Generator; got {rng!r}.")
 
 
-def positive_weight_rows(sample: BinarySample) -> BinarySample:
+def positive_weight_rows(sample: S) -> S:
     """Take out the rows of weight 0, which count as absent."""
     if sample.weights is None or sample.weights.min() > 0.0:
         return sample
     keep = sample.weights > 0.0
-    return replace(
-        sample,
-        y=sample.y[keep],
-        p=sample.p[keep],
-        weights=sample.weights[keep],
-        index=None if sample.index is None else sample.index[keep],
-    )
+    kept: dict[str, Any] = {name: getattr(sample, name)[keep] for name in ("y", "p", "weights")}
+    return replace(sample, index=None if sample.index is None else sample.index[keep], **kept)
 
 
 MetricType = Literal["classwise", "confidence"]

@@ -18,14 +18,16 @@ from calstat._arrays.logistic import fit_logistic
 from calstat._arrays.math import clip_probabilities
 from calstat._input.validation import (
     BinarySample,
+    align,
     check_alpha,
     check_binary,
     check_choice,
+    check_clusters,
     check_count,
     check_eps,
-    check_groups,
     check_rng,
     check_sample,
+    group_levels,
     positive_weight_rows,
 )
 from calstat._results import CalibrationTest, format_count, format_number, format_pvalue, make_summary, number_table
@@ -348,13 +350,13 @@ def calibration_by(
     Nothing here says that the predictions fit one site better than the other.
     """
     level, generator = check_alpha(alpha), check_rng(rng)
+    _, (y, p, freq_weights, groups) = align(y=y, p=p, freq_weights=freq_weights, groups=groups)
     given = check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True)
-    codes = check_groups(groups, given.y.size)
-    labels = pd.unique(pd.Series(np.asarray(groups).ravel()))
+    codes, labels = group_levels(groups, given.y.size)
     sample = positive_weight_rows(given)
     if given.weights is not None:
         codes = codes[given.weights > 0]
-    order = sorted(np.unique(codes).tolist(), key=lambda k: str(labels[k]))
+    order = np.unique(codes).tolist()
     if len(order) == 1:
         raise InputError("`groups` must name at least two groups; one was given.")
     rows, parts = [], []
@@ -362,15 +364,21 @@ def calibration_by(
         inside = codes == k
         w = None if sample.weights is None else sample.weights[inside]
         parts.append((sample.y[inside], sample.p[inside], w))
-        rows.append(_group_row(*parts[-1], bins, level, generator))
-    table = pd.DataFrame(rows, index=pd.Index([labels[k] for k in order], name="group"))
+        rows.append(_group_row(*parts[-1], bins, level, check_eps(eps), generator))
+    table = pd.DataFrame(rows, index=pd.Index([labels[k] for k in order], name="group", tupleize_cols=False))
     return CalibrationByGroup(table=table, test=_one_map_for_all(sample, codes, order, labels, check_eps(eps)))
 
 
 def _group_row(
-    y: FloatArray, p: FloatArray, w: FloatArray | None, bins: int | ArrayLike, alpha: float, rng: np.random.Generator
+    y: FloatArray,
+    p: FloatArray,
+    w: FloatArray | None,
+    bins: int | ArrayLike,
+    alpha: float,
+    eps: float,
+    rng: np.random.Generator,
 ) -> dict[str, float]:
-    indexes = val_prob(y, p, alpha=alpha, freq_weights=w)
+    indexes = val_prob(y, p, alpha=alpha, freq_weights=w, eps=eps)
     copies = statistics.counts(y.size, w)
     row = {"nobs": float(copies.sum()), "events": float(copies @ y)}
     for name in ("O/E", "Intercept (slope 1)", "Slope"):
@@ -500,10 +508,18 @@ def compare_forecasts(
         "classes": classes,
         "integer_weights": True,
     }
-    first, second = (check_sample(y, p, **options) for p in (p1, p2))
+    _, (y, p1, p2, options["freq_weights"], groups) = align(y=y, p1=p1, p2=p2, freq_weights=freq_weights, groups=groups)
+    given = [check_sample(y, p, **options) for p in (p1, p2)]
+    if given[0].p.shape != given[1].p.shape:
+        raise InputError(
+            "`p1` and `p2` must be forecasts of the same classes for the same rows; they have shapes "
+            f"{np.shape(p1)} and {np.shape(p2)}."
+        )
+    codes = check_clusters(groups, given[0].weights, given[0].y.size)
+    first, second = (positive_weight_rows(s) for s in given)
     if score != "squared_ece":
         rows = [brier_rows(s) if score == "brier" else log_rows(s, bound) for s in (first, second)]
-        means, se = _paired_means(rows[0], rows[1], first.weights, groups)
+        means, se = _paired_means(rows[0], rows[1], first.weights, codes)
     elif groups is not None:
         raise InputError(
             "`groups` goes with a proper score: the error of score='squared_ece' takes rows as independent."
@@ -513,6 +529,10 @@ def compare_forecasts(
     difference = means[0] - means[1]
     z = difference / se if se > 0 else np.nan
     half = float(stats.norm.isf(level / 2)) * se
+    low, high = difference - half, difference + half
+    found = (
+        f"difference {difference:.3g}, {100 * (1 - level):g}% interval {low:.3g} to {high:.3g}; below 0 p1 is better"
+    )
     name, null, method, constant = _COMPARED[score]
     return CalibrationTest(
         name=f"Difference in {name}",
@@ -525,12 +545,12 @@ def compare_forecasts(
         details={
             "difference": difference,
             "se": se,
-            "ci_low": difference - half,
-            "ci_high": difference + half,
+            "ci_low": low,
+            "ci_high": high,
             "score1": means[0],
             "score2": means[1],
         },
-        note=None if se > 0 else constant,
+        note=found if se > 0 else constant,
     )
 
 
@@ -549,15 +569,15 @@ _COMPARED = {
 
 
 def _paired_means(
-    rows1: FloatArray, rows2: FloatArray, weights: FloatArray | None, groups: ArrayLike | None
+    rows1: FloatArray, rows2: FloatArray, weights: FloatArray | None, codes: IntArray | None
 ) -> tuple[tuple[float, float], float]:
     """Return the two mean scores and the standard error of their difference."""
     w = statistics.counts(rows1.size, weights)
     d = rows1 - rows2
     mean, se = statistics.mean_and_error(d, weights)
-    if groups is not None:
-        sums = np.bincount(check_groups(groups, d.size), weights=w * (d - mean))
-        se = float(np.sqrt(sums @ sums * sums.size / (sums.size - 1)) / w.sum()) if sums.size > 1 else np.nan
+    if codes is not None:
+        sums = np.bincount(codes, weights=w * (d - mean))
+        se = float(np.sqrt(sums @ sums * sums.size / (sums.size - 1)) / w.sum())
     return (float(w @ rows1 / w.sum()), float(w @ rows2 / w.sum())), se
 
 

@@ -11,12 +11,15 @@ import numpy as np
 import pandas as pd
 
 from calstat._input.validation import (
+    align,
+    as_float,
     check_alpha,
     check_binary,
     check_choice,
     check_count,
     check_probabilities,
     check_rng,
+    check_score_matrix,
 )
 from calstat._progress import progress_bar
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
@@ -91,11 +94,13 @@ def validate(
     ----------
     fit : callable
         ``fit(X_rows, y_rows)`` fits the model, with every step that used the outcome, and returns a function that gives
-        the probability of the event for rows of X.
+        the probability of the event for m rows of X: (m,), (m, 1), or (m, 2) with one column for each label. These
+        are told apart by their names where they bear the labels, and are else in sorted order, as ``predict_proba``
+        of scikit-learn has them.
     X : DataFrame or array_like of shape (n, ...)
         Predictors, one row for each outcome; frames stay frames.
     y : array_like of shape (n,)
-        Outcome of two labels.
+        Outcome of two labels. A Series is aligned with a frame X by index.
     method : {"bootstrap", "cv"}
         Optimism bootstrap or cross-validation.
     n_resamples : int, default 200
@@ -103,7 +108,7 @@ def validate(
     folds : int, default 10
         Folds of cross-validation; at most n.
     resamples : array_like of shape (B, n), optional
-        Row numbers of each resample, instead of random ones.
+        Row numbers of X for each resample, instead of random ones.
     ci_method : {"optimism", "location_shifted", "two_stage"} or None
         Intervals of the bootstrap, see the notes. Only "two_stage" needs more refits, n_resamples times `n_inner`.
     alpha : float, default 0.05
@@ -222,17 +227,35 @@ def validate(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Model:
-    """What is refitted on rows of `X` and `labels`; `y` holds the n outcomes as 0.0 and 1.0."""
+    """What is refitted on rows of `X` and `labels`; `y` holds the n outcomes as 0.0 and 1.0, of `event` 1.0."""
 
     fit: Callable[[Any, Any], Predict]
     X: Any
     labels: Any
     y: FloatArray
+    event: Label
+    nonevent: Label
 
     def predict(self, rows: IntArray, wanted: Any) -> FloatArray:
         """Probabilities of `wanted`, rows of X, by the model fitted on some rows."""
-        p = self.fit(_take(self.X, rows), _take(self.labels, rows))(wanted)
-        return check_probabilities(np.asarray(p, dtype=np.float64).ravel(), "fit(X, y)(X)")
+        return self._of_event(self.fit(_take(self.X, rows), _take(self.labels, rows))(wanted), np.shape(wanted)[0])
+
+    def _of_event(self, given: Any, m: int) -> FloatArray:
+        """Probabilities (m,) of the event among what a model gave."""
+        name = "fit(X, y)(X)"
+        p = as_float(given, name)
+        if p.shape == (m, 2):
+            labels = [self.event, self.nonevent]
+            named = list(given.columns) if isinstance(given, pd.DataFrame) else []
+            # A label made up for an outcome that does not occur is a string, which numbers cannot be compared with.
+            order = named if set(named) == set(labels) else sorted(labels, key=lambda v: (isinstance(v, str), v))
+            return check_score_matrix(p, "probability", name)[:, order.index(self.event)]
+        if p.shape not in {(m,), (m, 1)}:
+            raise InputError(
+                f"`{name}` must give the probability of the event for each of the {m} rows of X; its shape is "
+                f"{p.shape}. Return an array of shape ({m},), or ({m}, 2) with a column for each label."
+            )
+        return check_probabilities(p.reshape(m), name)
 
     def assess(self, p: FloatArray, rows: IntArray) -> FloatArray:
         """INDEXES of the predictions p (n,) on some rows."""
@@ -251,7 +274,9 @@ def _model(fit: Callable[[Any, Any], Predict], X: Any, y: ArrayLike, event: Labe
     n = len(np.asarray(y))
     if np.shape(X)[:1] != (n,):
         raise InputError(f"`X` must have one row for each of the {n} outcomes in `y`; its shape is {np.shape(X)}.")
-    return _Model(fit=fit, X=X, labels=y, y=check_binary(y, np.full(n, 0.5), event=event).y)
+    _, (X, y) = align(X=X, y=y)
+    sample = check_binary(y, np.full(n, 0.5), event=event)
+    return _Model(fit=fit, X=X, labels=y, y=sample.y, event=sample.event, nonevent=sample.nonevent)
 
 
 def _refits(model: _Model, base: IntArray, drawn: IntArray, advance: Callable[[int], object]) -> FloatArray:
@@ -401,6 +426,14 @@ def _resamples(given: ArrayLike | None, n: int, count: int, rng: np.random.Gener
     if given is None:
         return rng.integers(0, n, (count, n))
     rows = np.asarray(given)
-    if rows.ndim != 2 or rows.dtype.kind not in "iu" or rows.min() < 0 or rows.max() >= n:
-        raise InputError(f"`resamples` must be a matrix of row numbers from 0 to {n - 1}, one resample in each row.")
+    if rows.ndim != 2 or rows.shape[1] != n or not len(rows):
+        raise InputError(
+            f"`resamples` must be a matrix with one resample of {n} row numbers in each row, and one row at least; its "
+            f"shape is {rows.shape}."
+        )
+    outside = rows[(rows < 0) | (rows >= n)] if rows.dtype.kind in "iu" else rows.ravel()
+    if outside.size:
+        raise InputError(
+            f"`resamples` must hold row numbers, whole numbers from 0 to {n - 1}; it holds {outside[0]!s}."
+        )
     return rows.astype(np.int64)

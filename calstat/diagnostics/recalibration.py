@@ -16,11 +16,12 @@ from calstat._arrays.logistic import LogisticFit, fit_logistic, score_rows
 from calstat._arrays.math import clip_probabilities
 from calstat._input.validation import (
     BinarySample,
+    align,
     check_binary,
     check_choice,
+    check_clusters,
     check_count,
     check_eps,
-    check_groups,
     check_multiclass,
     check_rng,
     positive_weight_rows,
@@ -192,7 +193,12 @@ def recalibration_test(
     n_resamples, eps = check_count("n_resamples", n_resamples), check_eps(eps)
     generator = check_rng(rng)
     if _is_matrix(p, against):
+        if event is not None:
+            raise InputError(
+                f"`event` is for one event; against={against!r} tests all classes. Pass `classes` to name the columns."
+            )
         return _matrix_test(y, p, against, method, groups, freq_weights, classes, eps, n_resamples, generator)
+    _, (y, p, freq_weights, groups) = align(y=y, p=p, freq_weights=freq_weights, groups=groups)
     given = check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=True)
     codes = _codes(groups, given, method)
     sample = positive_weight_rows(given)
@@ -257,19 +263,12 @@ def _matrix_test(
 
 def _codes(groups: ArrayLike | None, sample: BinarySample, method: str | None) -> IntArray | None:
     """Cluster codes of the rows with positive weight."""
-    if groups is None:
-        return None
-    if method not in {None, "wald"}:
+    if groups is not None and method not in {None, "wald"}:
         raise InputError(
             f"`groups` goes with method='wald', whose covariance can be made cluster-robust; method={method!r} takes "
             "rows as independent."
         )
-    codes = check_groups(groups, sample.y.size)
-    if sample.weights is not None:
-        codes = np.unique(codes[sample.weights > 0], return_inverse=True)[1]
-    if codes.max() == 0:
-        raise InputError("`groups` must name at least two clusters; one was given.")
-    return codes
+    return check_clusters(groups, sample.weights, sample.y.size)
 
 
 def _fit(problem: _Problem) -> LogisticFit:

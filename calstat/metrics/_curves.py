@@ -13,7 +13,7 @@ from statsmodels.nonparametric.smoothers_lowess import lowess
 
 from calstat._arrays.logistic import fit_logistic
 from calstat._arrays.math import clip_probabilities
-from calstat._arrays.pav import pool_ties, sorted_pairs
+from calstat._arrays.pav import pool_ties
 from calstat._arrays.smooth_intervals import CurveCells, KernelCells, fixed_bandwidth
 from calstat._arrays.statistics import weighted_order_quantile
 from calstat._input.validation import BinarySample, positive_weight_rows
@@ -25,6 +25,7 @@ Smoother: TypeAlias = Literal["lowess", "logistic", "spline"]
 # Harrell's places for five knots (Regression Modeling Strategies, 2nd ed., table 2.3).
 _KNOTS = (0.05, 0.275, 0.5, 0.725, 0.95)
 _LOGIT_EPS = 1e-15
+_SPAN = 2 / 3
 # Cells of the grid for the smooth calibration error: 16,384 of them are 6e-5 wide, far below any bandwidth
 # that the definition selects in practice.
 _CELLS = 1 << 14
@@ -73,7 +74,7 @@ def smooth_curve(sample: BinarySample, smoother: Smoother, scale: Scale | None) 
     x = p if scale == "probability" else special.logit(clip_probabilities(p, _LOGIT_EPS)[0])
     se = None
     if smoother == "lowess":
-        value = _lowess(sample, x, events / count)
+        value = _lowess(sample, x, events / count, count)
         name = "lowess (span 2/3, no robustness iterations, delta 1% of the range)"
     else:
         columns, name = _logistic_columns(x, count, smoother)
@@ -90,29 +91,34 @@ def smooth_curve(sample: BinarySample, smoother: Smoother, scale: Scale | None) 
     return SmoothCurve(p=p, value=value, count=count, smoother=name, scale=scale, se=se)
 
 
-def _lowess(sample: BinarySample, x: FloatArray, rate: FloatArray) -> FloatArray:
-    """Return Cleveland's lowess at the distinct values x (m,), averaged over rows that share one."""
-    y, p = sample.y, sample.p
-    if sample.weights is not None:
-        if np.any(sample.weights != np.round(sample.weights)):
-            raise InputError(
-                "smoother='lowess' counts neighbours, so `freq_weights` must be whole numbers; with other weights use "
-                "smoother='logistic' or 'spline'."
-            )
-        copies = sample.weights.astype(np.int64)
-        y, p = np.repeat(y, copies), np.repeat(p, copies)
-    score, outcome = sorted_pairs(y, p)
-    row = np.cumsum(np.diff(score, prepend=-1.0) > 0) - 1
-    mean = np.bincount(row, weights=_local_lines(outcome, x[row])) / np.bincount(row)
-    return np.where(np.isfinite(mean), mean, rate)
+def _lowess(sample: BinarySample, x: FloatArray, rate: FloatArray, count: FloatArray) -> FloatArray:
+    """Return Cleveland's lowess at x (m,), from the event rate and the number of rows at each."""
+    if sample.weights is not None and np.any(sample.weights != np.round(sample.weights)):
+        raise InputError(
+            "smoother='lowess' counts neighbours, so `freq_weights` must be whole numbers; with other weights use "
+            "smoother='logistic' or 'spline'."
+        )
+    copies = count.astype(np.int64)
+    return _local_lines(np.repeat(rate, copies), np.repeat(x, copies))[np.cumsum(copies) - 1]
 
 
 def _local_lines(outcome: FloatArray, x: FloatArray) -> FloatArray:
-    """Return Cleveland's lowess at sorted x (n,), NaN where all neighbours share one x: no line is determined there."""
+    """Return Cleveland's lowess at sorted x (n,); where all neighbours share one x, the mean outcome of the tie."""
+    tie = np.cumsum(np.diff(x, prepend=-np.inf) > 0) - 1
+    count = np.bincount(tie)
+    # No line depends on how outcomes are spread over a tie: its rows weigh the same, or nothing if a window cuts it.
+    outcome = (np.bincount(tie, outcome) / count)[tie]
     with np.errstate(invalid="ignore", divide="ignore"):
-        return np.asarray(
-            lowess(outcome, x, frac=2 / 3, it=0, delta=0.01 * (x[-1] - x[0]), is_sorted=True, return_sorted=False)
+        fitted = np.array(
+            lowess(outcome, x, frac=_SPAN, it=0, delta=0.01 * (x[-1] - x[0]), is_sorted=True, return_sorted=False)
         )
+    # A window without width determines no line. What statsmodels makes of it depends on its version; if it is NaN, so
+    # is what was interpolated towards it. A tie that `delta` skips has most of the rows, and must not hang on the
+    # outcome of a row beside it.
+    flat = (count >= max(int(_SPAN * x.size + 1e-10), 2))[tie]
+    fitted[flat] = outcome[flat]
+    known = np.isfinite(fitted)
+    return fitted if known.all() else np.interp(x, x[known], fitted[known])
 
 
 def curve_cells(sample: BinarySample, share: float | None) -> CurveCells:
@@ -146,9 +152,7 @@ def _cell_smoother(p: FloatArray, count: FloatArray, cell: IntArray, starts: Int
     inside = np.bincount(home)
     smoother = np.empty((starts.size, starts.size))
     for c in range(starts.size):
-        rate = (home == c).astype(np.float64)
-        fitted = _local_lines(rate, x)
-        smoother[:, c] = np.bincount(home, np.where(np.isfinite(fitted), fitted, rate)) / inside
+        smoother[:, c] = np.bincount(home, _local_lines((home == c).astype(np.float64), x)) / inside
     return smoother
 
 

@@ -22,7 +22,7 @@ from calstat.metrics._common import Sample, read_sample, tables, top_score, view
 from calstat.metrics._curves import curve_cells, kernel_cells
 from calstat.metrics._kernel import BANDWIDTH, pair_form
 from calstat.metrics._scores import LOG_EPS, brier_rows, hits, log_rows
-from calstat.metrics.errors import ace, confidence_ece, ece, mce, squared_ece
+from calstat.metrics.errors import ace, classwise_ece, confidence_ece, ece, mce, squared_ece
 from calstat.metrics.kernel import mmce
 from calstat.metrics.scores import accuracy, brier_score, log_loss
 from calstat.metrics.smooth import e50, e90, emax, ici, smooth_ece
@@ -37,6 +37,7 @@ CURVE: dict[Metric, float | None] = {ici: None, e50: 0.5, e90: 0.9, emax: 1.0}
 """Errors of a smoothed curve: the quantile of the distances from the diagonal, None for their mean."""
 UNBINNED: tuple[Metric, ...] = (mmce, smooth_ece, *CURVE)
 """Errors without bins; they are bounded by 0, and no bootstrap interval covers near 0."""
+CLASSWISE = "classwise_ece"
 METRICS: dict[str, Metric] = {f.__name__: f for f in (*BINNED, *LINEAR, *UNBINNED)}
 
 
@@ -69,13 +70,23 @@ class Cells:
     combine: str
 
 
-def resolve(metric: Metric | str, argument: str = "metric") -> Metric:
-    """Return the function of a metric that is given by name or as a callable."""
+def resolve(
+    metric: Metric | str, options: Mapping[str, Any], argument: str = "metric"
+) -> tuple[Metric, dict[str, Any]]:
+    """Return the function of a metric that is given by name or as a callable, and its options.
+
+    The classwise error is a table; its mean over the classes is `ece` with a type.
+    """
+    if metric == CLASSWISE or metric is classwise_ece:
+        if options.get("type", "classwise") != "classwise":
+            raise InputError(f"`type`={options['type']!r} contradicts {argument}={CLASSWISE!r}; use {argument}='ece'.")
+        return ece, {**options, "type": "classwise"}
     if callable(metric):
-        return metric
+        return metric, dict(options)
     if isinstance(metric, str) and metric in METRICS:
-        return METRICS[metric]
-    raise InputError(f"`{argument}` must be a callable or one of {', '.join(map(repr, METRICS))}; got {metric!r}.")
+        return METRICS[metric], dict(options)
+    known = ", ".join(map(repr, (*METRICS, CLASSWISE)))
+    raise InputError(f"`{argument}` must be a callable or one of {known}; got {metric!r}.")
 
 
 @contextmanager
@@ -105,6 +116,8 @@ def read(
 ) -> Sample:
     """Check (y, p) as the metric reads it; weights must be whole numbers."""
     if metric is confidence_ece or options.get("average") in {"rows", "classes"}:
+        if event is not None:
+            raise InputError("`event` is for a binary outcome; pass `classes` to name the columns of a matrix.")
         return check_multiclass(y, p, freq_weights=freq_weights, classes=classes, integer_weights=True)
     type = options.get("type")  # noqa: A001  the public name of the option
     if metric in BINNED:
@@ -120,12 +133,12 @@ def evaluate_on(metric: Metric, sample: Sample, counts: FloatArray | None, optio
         keywords["classes"] = range(len(sample.classes))
     if w is None:
         value = metric(sample.y, sample.p, **keywords)
-    elif _takes_weights(metric):
+    elif takes(metric, "freq_weights"):
         value = metric(sample.y, sample.p, freq_weights=w, **keywords)
     else:
         rows = np.repeat(np.arange(sample.y.size), w.astype(np.int64))
         value = metric(sample.y[rows], sample.p[rows], **keywords)
-    if np.ndim(value) != 0:
+    if np.ndim(value) != 0 or not isinstance(value, int | float | np.number | np.bool_ | np.ndarray):
         raise InputError(
             f"`metric` must return one number; {name_of(metric, options)} returned {type(value).__name__} of shape "
             f"{np.shape(value)}. Wrap it in a function that picks one, for example `lambda y, p: metric(y, p)[0]`."
@@ -133,12 +146,12 @@ def evaluate_on(metric: Metric, sample: Sample, counts: FloatArray | None, optio
     return float(value)
 
 
-def _takes_weights(metric: Metric) -> bool:
+def takes(metric: Metric, name: str) -> bool:
+    """Whether a metric has a parameter of this name; what it does with ``**options`` is not known."""
     try:
-        parameters = inspect.signature(metric).parameters.values()
+        return name in inspect.signature(metric).parameters
     except (TypeError, ValueError):
         return False
-    return any(q.name == "freq_weights" or q.kind is q.VAR_KEYWORD for q in parameters)
 
 
 def row_values(metric: Metric, sample: Sample, options: Mapping[str, Any]) -> FloatArray:

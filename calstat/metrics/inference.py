@@ -13,7 +13,15 @@ from calstat._arrays import resampling
 from calstat._arrays.binning import binned_error
 from calstat._arrays.smooth_intervals import Smoothed
 from calstat._inference_results import INTERVALS, BootstrapResult, Interval
-from calstat._input.validation import BinarySample, check_choice, check_count, check_groups, check_rng
+from calstat._input.validation import (
+    BinarySample,
+    align,
+    check_choice,
+    check_clusters,
+    check_count,
+    check_rng,
+    positive_weight_rows,
+)
 from calstat._progress import Advance, progress_bar
 from calstat._typing import ArrayLike, FloatArray, IntArray, Label, RNGLike
 from calstat.exceptions import InputError, NotEstimableWarning
@@ -59,9 +67,10 @@ def bootstrap(
     Parameters
     ----------
     metric : callable or str
-        A metric of calstat, or its name, or any ``f(y, p)`` that returns one number. A callable that has a
-        `freq_weights` argument gets the counts of the resample there, others the repeated rows. It sees y as 0 and
-        1, or as column numbers for a matrix.
+        A metric of calstat, or its name ("classwise_ece" is ``ece`` with ``type="classwise"``), or any ``f(y, p)``
+        that returns one number. A callable that has a `freq_weights` argument gets the counts of the resample there,
+        others the repeated rows. It sees y as 0 and 1, or as column numbers for a matrix, of which a resample need not
+        hold all: give ``classes=range(K)`` to functions of calstat that it calls.
     y : array_like of shape (n,)
         Outcomes.
     p : array_like of shape (n,), (n, 1), (n, 2) or (n, K)
@@ -162,11 +171,14 @@ def bootstrap(
 
     The interval starts at 0: this sample does not contradict calibrated predictions.
     """
-    function = _plans.resolve(metric)
+    function, metric_options = _plans.resolve(metric, metric_options)
     n_resamples = check_count("n_resamples", n_resamples, 2)
     check_choice("ci_method", ci_method, (None, *INTERVALS))
+    _, (y, p, freq_weights, groups) = align(y=y, p=p, freq_weights=freq_weights, groups=groups)
     sample = _plans.read(function, y, p, metric_options, freq_weights=freq_weights, event=event, classes=classes)
-    codes = None if groups is None else check_groups(groups, sample.y.size)
+    codes = check_clusters(groups, sample.weights, sample.y.size)
+    if codes is not None:
+        sample = positive_weight_rows(sample)
     generator = check_rng(rng)
     seed = int(generator.integers(2**62))
     with _plans.quiet():
@@ -193,6 +205,9 @@ def bootstrap(
     method, notes = _default_method(function, sample, ci_method, offered, rebin=rebin, clusters=codes is not None)
     if lost:
         notes.append(f"{lost} of {n_resamples} resamples hold one outcome only")
+    undefined = int(np.isnan(draws).sum())
+    if undefined:
+        notes.append(f"{undefined} of {n_resamples} resamples have no value and are left out")
     return BootstrapResult(
         metric=_plans.name_of(function, metric_options),
         estimate=estimate,

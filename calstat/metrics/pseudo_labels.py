@@ -43,8 +43,8 @@ def pseudo_label_test(
     p: ArrayLike,
     statistic: str | Callable[..., Any] | None = None,
     *,
-    bins: Edges = 10,
-    strategy: Strategy = "equal_width",
+    bins: Edges | None = None,
+    strategy: Strategy | None = None,
     n_resamples: int = 10_000,
     stop_after: int | None = None,
     freq_weights: ArrayLike | None = None,
@@ -73,10 +73,11 @@ def pseudo_label_test(
         "ece", "mce", "ace", "squared_ece", "confidence_ece", "classwise_ece", "mmce", "smooth_ece", "ici", "e50",
         "e90", "emax", "brier_score", "log_loss", "accuracy", or any ``f(y, p)`` that returns one number and is
         large for bad predictions. By default "ece" for one event, "classwise_ece" for a matrix.
-    bins : int or array_like of shape (B + 1,), default 10
-        Bins of binned errors, as in `ece`.
-    strategy : {"equal_width", "equal_freq"}, default "equal_width"
-        How they are cut.
+    bins : int or array_like of shape (B + 1,), optional
+        Bins of binned errors, as in `ece`: 10 by default; the other names have none. A callable must have an argument
+        of this name to get it.
+    strategy : {"equal_width", "equal_freq"}, optional
+        How they are cut, "equal_width" by default.
     n_resamples : int, default 10000
         Number of draws; with `stop_after`, the most that are made.
     stop_after : int, optional
@@ -150,19 +151,25 @@ def pseudo_label_test(
             "recalibration_test(groups=...) takes clusters into account."
         )
     n_resamples = check_count("n_resamples", n_resamples)
-    name, function = _resolve(statistic, p, options)
+    name, function, options = _resolve(statistic, p, options)
     two_sided = function in _plans.LINEAR
     limit = None if stop_after is None else check_count("stop_after", stop_after)
     if limit is not None and two_sided:
         raise InputError(f"`stop_after` is for upper-tailed statistics; {name} is tested on both sides.")
-    if function in _plans.BINNED:
-        options = {"bins": bins, "strategy": strategy, **options}
+    options |= _binning(name, function, bins, strategy)
     given = _plans.read(function, y, p, options, freq_weights=freq_weights, event=event, classes=classes)
     sample = _expanded(given)
+    if function in _plans.BINNED or function in _plans.LINEAR:
+        with _plans.quiet():
+            # Laws of sums do not call the function, which checks its options.
+            _plans.evaluate_on(function, sample, None, options)
     generator = check_rng(rng)
     with progress_bar(n_resamples, f"draws of {name}", progress) as advance:
         law = _law(function, sample, options, n_resamples, limit, max_bytes, generator, advance)
-    draws = pseudo_labels.collected([law.draws], law.observed, limit)
+    undefined = int(np.isnan(law.draws).sum())
+    draws = pseudo_labels.collected([law.draws[~np.isnan(law.draws)]], law.observed, limit)
+    if not draws.size:
+        raise InputError(f"`statistic` must return a number for drawn labels; {name} returned NaN for all of them.")
     place = pseudo_labels.monte_carlo(law.observed, draws, two_sided=two_sided, stop_after=limit)
     return PseudoLabelTest(
         name="Pseudo-label test",
@@ -173,7 +180,7 @@ def pseudo_label_test(
         method=name,
         nobs=given.nobs,
         details={"statistic": name, "n_resamples": draws.size, "two_sided": two_sided},
-        note="two-sided" if two_sided else stop_note(limit, draws.size, n_resamples),
+        note=_note(two_sided, stop_note(limit, draws.size, n_resamples), undefined),
         draws=draws,
         expected=place.mean,
         mc_error=place.error,
@@ -181,20 +188,37 @@ def pseudo_label_test(
     )
 
 
+def _note(two_sided: bool, stop: str | None, undefined: int) -> str | None:
+    lost = f"{undefined} draws without a value were left out" if undefined else None
+    return "; ".join(part for part in ("two-sided" if two_sided else None, stop, lost) if part) or None
+
+
 def stop_note(limit: int | None, made: int, most: int) -> str | None:
     """Say where draws were to stop and how many were made, if there was a limit."""
     return None if limit is None else f"at most {most} draws, to be stopped at {limit} as large; {made} were made"
 
 
-def _resolve(statistic: Any, p: Any, options: dict[str, Any]) -> tuple[str, _plans.Metric]:
-    """Return the name and the function of the statistic; "classwise_ece" is `ece` with a type."""
+def _resolve(statistic: Any, p: Any, options: dict[str, Any]) -> tuple[str, _plans.Metric, dict[str, Any]]:
+    """Return the name, the function and the options of the statistic."""
     if statistic is None:
-        statistic = "classwise_ece" if np.ndim(p) == 2 and np.shape(p)[1] > 2 and "type" not in options else ece
-    if isinstance(statistic, str) and statistic == "classwise_ece":
-        options["type"] = "classwise"
-        return statistic, ece
-    function = _plans.resolve(statistic, "statistic")
-    return _plans.name_of(function, options), function
+        several = np.ndim(p) == 2 and np.shape(p)[1] > 2 and "type" not in options
+        statistic = _plans.CLASSWISE if several else ece
+    function, known = _plans.resolve(statistic, options, "statistic")
+    classwise = "type" in known and "type" not in options
+    return _plans.CLASSWISE if classwise else _plans.name_of(function, known), function, known
+
+
+def _binning(name: str, function: _plans.Metric, bins: Edges | None, strategy: Strategy | None) -> dict[str, Any]:
+    """Options for bins: defaults for binned errors, and what was asked for where the statistic takes it."""
+    asked = {key: value for key, value in (("bins", bins), ("strategy", strategy)) if value is not None}
+    if function in _plans.BINNED:
+        return {"bins": 10, "strategy": "equal_width", **asked}
+    if function in _plans.METRICS.values():
+        return {}
+    for key in asked:
+        if not _plans.takes(function, key):
+            raise InputError(f"`{key}` was given, but {name} has no argument of this name. Leave it out.")
+    return asked
 
 
 def _expanded(sample: Sample) -> Sample:
