@@ -45,6 +45,22 @@ def test_forecasts_are_paired_by_their_index_even_if_the_outcome_has_none() -> N
         cs.compare_forecasts(Y, pd.Series(P), pd.Series(BLUNT, index=np.arange(N) + 1))
 
 
+def test_models_of_a_report_are_paired_by_their_index_even_if_the_outcome_has_none() -> None:
+    table = cs.report(Y, P, models={"blunt": BLUNT}, n_resamples=19).models.frame
+    shuffled = {"blunt": pd.Series(BLUNT).iloc[SHUFFLED]}
+    pd.testing.assert_frame_equal(cs.report(Y, pd.Series(P), models=shuffled, n_resamples=19).models.frame, table)
+    with pytest.raises(InputError, match=r"`models\['blunt'\]` .*different index labels"):
+        cs.report(Y, pd.Series(P), models={"blunt": pd.Series(BLUNT, index=np.arange(N) + 1)})
+
+
+def test_folds_follow_the_index() -> None:
+    folds = pd.Series(CLUSTER % 3)
+    grid = [cs.L2(0.01), cs.L2(1.0)]
+    wanted = cs.MatrixScaling(LABEL, MATRIX).fit_cv(grid, folds=folds.to_numpy()).selection.table
+    model = cs.MatrixScaling(pd.Series(LABEL), pd.DataFrame(MATRIX))
+    pd.testing.assert_frame_equal(model.fit_cv(grid, folds=folds.iloc[SHUFFLED]).selection.table, wanted)
+
+
 def test_forecasts_of_different_classes_are_not_compared() -> None:
     with pytest.raises(InputError, match=r"`p1` and `p2` .*\(300,\) and \(300, 3\)"):
         cs.compare_forecasts(Y, P, np.column_stack([1 - P, 0.7 * P, 0.3 * P]))

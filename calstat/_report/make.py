@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calstat._arrays.binning import Strategy
-from calstat._input.validation import BinarySample, check_alpha, check_count, check_sample
+from calstat._input.validation import BinarySample, align, check_alpha, check_count, check_sample
 from calstat._report.binary import binary_report
 from calstat._report.models import compare
 from calstat._report.multiclass import multiclass_report
@@ -106,6 +106,9 @@ def report(
         outcome=_name(y, "y"),
         predictions=_name(p, "p"),
     )
+    others = {f"models[{name!r}]": values for name, values in (models or {}).items()}
+    _, (y, p, freq_weights, by, *aligned) = align(y=y, p=p, freq_weights=freq_weights, by=by, **others)
+    models = dict(zip(models or {}, aligned, strict=True))
     sample = check_sample(y, p, freq_weights=freq_weights, event=event, classes=classes, integer_weights=True)
     if isinstance(sample, BinarySample):
         beside = None

@@ -114,7 +114,7 @@ class FullModel(SoftmaxModel[F]):
 
     def _folds(self, folds: int | ArrayLike, shuffle: bool, rng: RNGLike) -> IntArray:
         if np.ndim(folds) == 1:
-            fold = check_groups(folds, self._codes.size, "folds")
+            fold = check_groups(self._data.follow(folds), self._codes.size, "folds")
             if np.unique(fold).size < 2:
                 raise InputError("`folds` must name at least 2 folds.")
             return fold
