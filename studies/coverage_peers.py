@@ -1,7 +1,7 @@
 """Coverage of the intervals, and size of the tests, that other packages print, on the samples of coverage_study.py.
 
     pip install -r studies/coverage_peers.txt
-    python studies/coverage_peers.py --runs 100 --sizes 300 1000
+    python studies/coverage_peers.py --runs 100
 
 For two outcomes. Every package is asked for 95% intervals with its own defaults but for the number of resamples of
 probcal and calzone, which is 199 for their 1000: a hundred runs do not tell the two apart.
