@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from calstat._arrays.binning import bin_edges, bin_table
-from calstat._data import ModelData, NewScores, event_column
+from calstat._data import ModelData, NewScores
+from calstat._input.labels import event_place
 from calstat._input.validation import ROUNDING, BinarySample, check_binary, check_probabilities
 from calstat._results import format_count
 from calstat._typing import FloatArray, Label
@@ -171,7 +172,7 @@ class BinaryMap(CalibrationResults):
         """Scores (n,) of the event, checked, and the column they stood in when two were given."""
         values, column = given.values, None
         if values.shape[1] == 2:
-            column = given.event_column(self.event)
+            column = given.event_column(self.event, self.nonevent)
             scores = values[:, column]
             if self._scale == "logit":
                 scores = scores - values[:, 1 - column]
@@ -207,7 +208,7 @@ class BinaryMap(CalibrationResults):
         entries = [
             ("Outcome", self.outcome),
             ("Event", f"{d.event!r} (against {d.nonevent!r})"),
-            ("Score", f"{names[event_column(names, d.event)]} ({scale})"),
+            ("Score", f"{names[event_place(names, d.event, d.nonevent)]} ({scale})"),
             ("Events", f"{format_count(d.events)} ({100 * d.events / (d.events + d.nonevents):.1f}%)"),
         ]
         return [*entries, ("Rows dropped (missing)", str(d.n_dropped))] if d.n_dropped else entries

@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import patsy
 
+from calstat._input.labels import event_place
 from calstat._input.validation import align, as_float, check_choice
 from calstat._typing import FloatArray, Label
 from calstat.exceptions import InputError, MissingDataError
@@ -55,7 +56,8 @@ class ScoreReader:
             raise InputError(
                 f"the table must have a column {lost[0]!r}, a score that the map was fitted on.{_columns_hint(frame)}"
             )
-        picked = frame[list(self.names)]
+        # Not by [names], which takes columns named True and False for a mask of rows.
+        picked = frame.take([i for name in self.names for i, c in enumerate(frame.columns) if c == name], axis=1)
         if picked.shape[1] != len(self.names):
             raise InputError(f"the table has two columns of the same name among {_listed(self.names)}.")
         return as_float(picked, "data")
@@ -362,9 +364,9 @@ class NewScores:
     given_columns: pd.Index | None
     columns: tuple[Any, ...] | None = None
 
-    def event_column(self, event: Label) -> int:
+    def event_column(self, event: Label, nonevent: Label) -> int:
         """Which of two columns is the event's: the one that carries its name, else the second."""
-        return 1 if self.columns is None else event_column(self.columns, event)
+        return 1 if self.columns is None else event_place(self.columns, event, nonevent)
 
     def present(self) -> np.ndarray:
         """Rows (n,) in which no score is missing."""
@@ -383,12 +385,6 @@ class NewScores:
         if self.ndim == 0:
             return predicted[0]
         return predicted[:, None] if self.ndim == 2 else predicted
-
-
-def event_column(columns: Sequence[Any], event: Label) -> int:
-    """Place of the event among two columns: where its name is, else the second; 0 of a single one."""
-    matches = [str(c) == str(event) or str(c).endswith(f"_{event}") for c in columns]
-    return 0 if len(columns) == 1 or matches == [True, False] else 1
 
 
 def read_new(new: Any, reader: ScoreReader, *, two_columns: bool = False) -> NewScores:

@@ -6,7 +6,7 @@ labels and the argument that would settle it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -237,11 +237,13 @@ def read_classes(
         used = [labels.categories[i] for i in np.unique(labels.codes)]
     else:
         values, used = labels, _distinct(labels)
+    if columns is not None and len(set(columns)) < len(columns):
+        raise InputError(f"`p` has two columns of the same name; the columns are {show(list(columns))}. Rename one.")
     notes: tuple[str, ...] = ()
     if classes is not None:
         order = _given_classes(classes, used, n_columns, name)
     else:
-        named = _match_names(columns, used) if columns is not None else None
+        named = match_names(columns, used) if columns is not None else None
         if named is not None:
             order = named
         else:
@@ -265,32 +267,74 @@ def _given_classes(classes: Sequence[Label], used: list[Label], n_columns: int, 
     return order
 
 
-def _match_names(columns: Sequence[Any], used: list[Label]) -> list[Label] | None:
+def event_place(columns: Sequence[Any], event: Label, nonevent: Label) -> int:
+    """Place of the event among one or two columns: where the names say, else the second; 0 of a single one."""
+    if len(columns) == 1:
+        return 0
+    order, _ = _read_names(columns, [nonevent, event])
+    return 1 if order is None else order.index(event)
+
+
+def match_names(columns: Sequence[Any], used: list[Label]) -> list[Label] | None:
     """Classes read off the column names, or None where the names say nothing about the labels."""
-    names = [str(c) for c in columns]
-    by_text = {_text(k): k for k in used}
-    shortest = min(len(s) for s in names)
-    head = next((i for i in range(shortest) if len({s[i] for s in names}) > 1), shortest)
-    tail = next((i for i in range(shortest) if len({s[-1 - i] for s in names}) > 1), shortest)
-    partly: list[str] = []
-    for total in range(head + tail + 1):
-        for cut in range(min(head, total), max(0, total - tail) - 1, -1):
-            left = [s[cut : len(s) - (total - cut)] for s in names]
-            if len(set(left)) < len(left):
-                continue
-            found = by_text.keys() & set(left)
-            if len(found) == len(by_text):
-                numeric = all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in used)
-                return [by_text.get(s, int(s) if numeric and s.lstrip("-").isdigit() else s) for s in left]
-            if found and len(found) > len(partly):
-                partly = sorted(found)
-    if partly and not all(isinstance(c, int | np.integer) for c in columns):
-        lost = sorted(by_text.keys() - set(partly))
+    order, partly = _read_names(columns, used)
+    if order is None and partly and not _is_range(columns):
+        lost = sorted({_text(k) for k in used} - set(partly))
         raise LabelError(
             f"column names {show(list(columns))} match some labels ({show(partly)}) but not {show(lost)}. "
             "Rename the columns or pass classes= with the labels in the order of the columns."
         )
-    return None
+    return order
+
+
+def _read_names(columns: Sequence[Any], used: list[Label]) -> tuple[list[Label] | None, list[str]]:
+    """Classes by column, and the labels that some names match where not all labels are found.
+
+    Names are compared as they are written, then without regard to case, then with 0 and 1 for False and True.
+    """
+    spellings: list[tuple[dict[str, Label], Callable[[str], str]]] = [({_text(k): k for k in used}, str)]
+    spellings.append(({_text(k).casefold(): k for k in used}, str.casefold))
+    if set(used) <= {0, 1}:
+        spellings.append(({str(bool(k)).casefold(): k for k in used}, str.casefold))
+        spellings.append(({str(int(k)): k for k in used}, str))
+    partly: list[str] = []
+    for by_text, fold in spellings:
+        if len(by_text) == len(used):
+            order, some = _match_texts([str(c) for c in columns], by_text, fold, used)
+            if order is not None:
+                return order, []
+            partly = partly or some
+    return None, partly
+
+
+def _match_texts(
+    names: list[str], by_text: dict[str, Label], fold: Callable[[str], str], used: list[Label]
+) -> tuple[list[Label] | None, list[str]]:
+    """Match what is left of the names without a common beginning and end."""
+    shortest = min(len(s) for s in names)
+    head = next((i for i in range(shortest) if len({s[i] for s in names}) > 1), shortest)
+    tail = next((i for i in range(shortest) if len({s[-1 - i] for s in names}) > 1), shortest)
+    numeric = all(isinstance(k, int | np.integer) and not isinstance(k, bool) for k in used)
+    partly: list[str] = []
+    for total in range(head + tail + 1):
+        for cut in range(min(head, total), max(0, total - tail) - 1, -1):
+            left = [s[cut : len(s) - (total - cut)] for s in names]
+            keys = [fold(s) for s in left]
+            if len(set(keys)) < len(keys):
+                continue
+            found = by_text.keys() & set(keys)
+            if len(found) == len(by_text):
+                others = (int(s) if numeric and s.lstrip("-").isdigit() else s for s in left)
+                return [by_text.get(key, other) for key, other in zip(keys, others, strict=True)], []
+            if len(found) > len(partly):
+                partly = sorted(found)
+    return None, partly
+
+
+def _is_range(columns: Sequence[Any]) -> bool:
+    """Whether columns are numbered one after the other, so that their numbers may say nothing."""
+    whole = all(isinstance(c, int | np.integer) and not isinstance(c, bool) for c in columns)
+    return whole and list(columns) == list(range(int(columns[0]), int(columns[0]) + len(columns)))
 
 
 def _text(label: Label) -> str:

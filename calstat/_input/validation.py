@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 import pandas as pd
 
-from calstat._input.labels import as_label_vector, read_binary, read_classes, show
+from calstat._input.labels import as_label_vector, event_place, match_names, read_binary, read_classes, show
 from calstat._typing import FloatArray, IntArray, Label, RNGLike, Scale
 from calstat.exceptions import InputError, LabelError, MissingDataError, ProbabilityError
 
@@ -151,8 +151,9 @@ def check_sample(
                 f"`classes` names {len(classes)} classes, but `p` of shape {shape} is about one event. Leave it out, "
                 "or pass a matrix with one column per class."
             )
-        if classes is not None and event is None:
-            event = classes[1]
+        if classes is not None:
+            p = _named_pair(p, list(classes))
+            event = classes[1] if event is None else event
         return check_binary(y, p, freq_weights=freq_weights, event=event, integer_weights=integer_weights)
     if event is not None:
         raise InputError(
@@ -435,15 +436,28 @@ def _event_column(y: Any, p: Any, event: Label | None, scores: Scale) -> tuple[A
     matrix = check_score_matrix(p, scores)
     second = 1
     if isinstance(p, pd.DataFrame):
-        classes = read_classes(y, 2, columns=list(p.columns)).classes
+        columns = list(p.columns)
+        classes = read_classes(y, 2, columns=columns).classes
         if event is None and any(isinstance(k, str) for k in classes):
             event = classes[1]
-        taken = read_binary(y).event if event is None else event
-        if taken in classes:
-            second = classes.index(taken)
+        labels = read_binary(y, event)
+        second = event_place(columns, labels.event, labels.nonevent)
     if scores == "logit":
         return matrix[:, second] - matrix[:, 1 - second], event
     return matrix[:, second], event
+
+
+def _named_pair(p: Any, classes: list[Label]) -> Any:
+    """Give two columns the names of `classes`, unless their own names say otherwise."""
+    if not isinstance(p, pd.DataFrame) or p.shape[1] != len(classes):
+        return p
+    named = match_names(list(p.columns), classes)
+    if named is not None and named != classes:
+        raise LabelError(
+            f"`classes` are {show(classes)}, but the columns of `p` are named {show(list(p.columns))}. Leave `classes` "
+            "out, or name them in the order of the columns."
+        )
+    return p.set_axis(classes, axis=1)
 
 
 def check_choice(name: str, value: Any, choices: Sequence[Any]) -> None:

@@ -17,7 +17,7 @@ from calstat._arrays.softmax import probabilities_of, represent
 from calstat._arrays.softmax_inference import CanonicalForm, canonical_form, profile_limits
 from calstat._arrays.softmax_maps import reported
 from calstat._arrays.softmax_selection import selected_gain, selected_gain_draws
-from calstat._data import event_column
+from calstat._input.labels import event_place
 from calstat._input.validation import check_alpha, check_eps
 from calstat._results import CalibrationTest, format_count, format_number, make_summary, number_table
 from calstat._typing import FloatArray, IntArray, Label
@@ -133,7 +133,7 @@ class TemperatureScalingResults(SoftmaxResults, kind="TemperatureScaling"):
         entries = [
             ("Outcome", self.outcome),
             ("Event", f"{self.event!r} (against {self.nonevent!r})"),
-            ("Score", f"{names[event_column(names, self.classes[1])]} ({scale})"),
+            ("Score", f"{names[event_place(names, self.classes[1], self.classes[0])]} ({scale})"),
         ]
         if self.nobs > 0.0:
             entries.append(("Events", f"{format_count(float(events))} ({100 * events / (events + nonevents):.1f}%)"))

@@ -167,7 +167,7 @@ class SoftmaxResults(LikelihoodResults):
             return given.restore(p, self.outcome, columns=self.classes)
         if given.values.shape[1] == 1:
             return given.restore(p[:, 1], self.outcome)
-        pair = p if given.event_column(self.classes[1]) == 1 else p[:, ::-1]
+        pair = p if given.event_column(self.classes[1], self.classes[0]) == 1 else p[:, ::-1]
         return given.restore(pair, self.outcome, columns=given.columns)
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
@@ -191,7 +191,7 @@ class SoftmaxResults(LikelihoodResults):
             return values, present
         if values.shape[1] == 1:
             return values[:, 0], present
-        column = given.event_column(self.classes[1])
+        column = given.event_column(self.classes[1], self.classes[0])
         own, other = values[:, column], values[:, 1 - column]
         return own - other if self._form.scores == "logit" else own, present
 
