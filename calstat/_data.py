@@ -68,7 +68,7 @@ class ModelData:
     """Rows of a fit as the user gave them, after dropping, not yet checked.
 
     `y` labels, `scores` a vector or matrix (a frame keeps its column names), `weights` and `groups` or None;
-    `kept` (N,) marks the rows of the original data that stayed, or is None when all did.
+    `kept` (N,) marks the rows of the original data that stayed, with the index `original`, or is None when all did.
     """
 
     y: Any
@@ -81,6 +81,7 @@ class ModelData:
     reader: ScoreReader
     formula: str | None
     frame: pd.DataFrame | None
+    original: pd.Index | None = None
 
     @property
     def n_dropped(self) -> int:
@@ -98,6 +99,7 @@ class ModelData:
             index=None if self.index is None else self.index[chosen],
             kept=None,
             frame=None,
+            original=None,
         )
 
     def follow(self, groups: Any) -> Any:
@@ -108,11 +110,19 @@ class ModelData:
                     f"`groups`={groups!r} is not a column; pass an array, or with from_formula the name of a column."
                 )
             groups = self.frame[groups]
+        if isinstance(groups, pd.DataFrame) and groups.shape[1] == 1:
+            groups = groups.iloc[:, 0]
         if isinstance(groups, pd.Series) and self.index is not None and len(groups) == len(self.index):
-            return align(y=pd.Series(np.zeros(len(self.index)), index=self.index), groups=groups)[1][1]
+            return _aligned(groups, self.index)
         if self.kept is not None and len(groups) == self.kept.size:
-            return groups[self.kept] if isinstance(groups, pd.Series) else np.asarray(groups)[self.kept]
+            if isinstance(groups, pd.Series) and self.original is not None:
+                groups = _aligned(groups, self.original)
+            return _take(groups, self.kept)
         return groups
+
+
+def _aligned(groups: pd.Series, index: pd.Index) -> Any:
+    return align(y=pd.Series(np.zeros(len(index)), index=index), groups=groups)[1][1]
 
 
 def read_arrays(y: Any, scores: Any, *, freq_weights: Any, groups: Any, missing: str | None) -> ModelData:
@@ -308,6 +318,8 @@ def _column(argument: str, value: Any, frame: pd.DataFrame) -> Any:
         if value not in frame.columns:
             raise InputError(f"`{argument}`={value!r} is not a column of `data`.{_columns_hint(frame)}")
         return frame[value]
+    if isinstance(value, pd.DataFrame) and value.shape[1] == 1:
+        value = value.iloc[:, 0]
     if isinstance(value, pd.Series):
         return align(data=frame, **{argument: value})[1][1]
     if value is not None and len(value) != len(frame):
@@ -336,7 +348,7 @@ def _drop_missing(data: ModelData, *, drop: bool) -> ModelData:
     if gone.all():
         raise MissingDataError(f"every one of the {gone.size} rows has a missing outcome, score, weight or group.")
     kept = ~gone
-    return replace(data.rows(kept), kept=kept, frame=data.frame)
+    return replace(data.rows(kept), kept=kept, frame=data.frame, original=data.index)
 
 
 def _take(values: Any, kept: np.ndarray) -> Any:
@@ -396,7 +408,8 @@ def read_new(new: Any, reader: ScoreReader, *, two_columns: bool = False) -> New
     if isinstance(new, Mapping):
         new = pd.DataFrame(new)
     if isinstance(new, pd.DataFrame):
-        named = reader.design is not None or all(name in new.columns for name in reader.names)
+        # A computed score is not what stands in any column, whatever the number of columns.
+        named = not reader.plain or all(name in new.columns for name in reader.names)
         bare = list(new.columns) == list(reader.names)
         if named or not (new.shape[1] == m == 1 or (two_columns and new.shape[1] == 2)):
             values, only_scores, columns = reader.from_frame(new), bare, tuple(reader.names)

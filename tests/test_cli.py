@@ -469,3 +469,50 @@ def test_runs_as_a_module_and_survives_a_reader_that_leaves(heart: pd.DataFrame)
         process.stdout.close()
         assert process.stderr.read() == b""
     assert process.returncode == 0
+
+
+def test_two_columns_of_one_name_are_refused(heart: pd.DataFrame, capsys: Capture) -> None:
+    text = heart[["disease", "p_naive_bayes", "p_logistic"]].to_csv(index=False)
+    Path("double.csv").write_text(text.replace("p_logistic", "p_naive_bayes", 1), encoding="utf-8")
+    message = _fails(capsys, "report", "double.csv", "--outcome", "disease", "--probs", "p_naive_bayes")
+    assert "two columns named 'p_naive_bayes'" in message
+
+
+@pytest.mark.parametrize("written", ["\\t", "tab", "\t"])
+def test_a_tab_can_be_written_as_a_word(heart: pd.DataFrame, capsys: Capture, written: str) -> None:
+    heart.to_csv("scores.tsv", sep="\t", index=False)
+    command = ["test", "scores.tsv", "--outcome", "disease", "--probs", "p_naive_bayes", "--draws", "19"]
+    assert main([*command, "--sep", written]) == 0
+    assert "Spiegelhalter" in capsys.readouterr().out
+    with pytest.raises(SystemExit):
+        main([*command, "--sep", "::"])
+
+
+def test_rows_of_parquet_are_told_apart_by_their_place(heart: pd.DataFrame, capsys: Capture) -> None:
+    pytest.importorskip("pyarrow")
+    assert main(FIT) == 0
+    heart.set_index(pd.Index(np.arange(len(heart)) // 2, name="patient")).to_parquet("twice.parquet")
+    assert main(["apply", "map.json", "twice.parquet", "--out", "out.csv"]) == 0
+    assert main(["apply", "map.json", "scores.csv", "--out", "plain.csv"]) == 0
+    capsys.readouterr()
+    out, plain = pd.read_csv("out.csv"), pd.read_csv("plain.csv")
+    pd.testing.assert_series_equal(out["calibrated"], plain["calibrated"])
+    assert out["patient"].tolist() == (np.arange(len(heart)) // 2).tolist()
+
+
+def test_a_map_of_two_columns_is_applied_to_the_event(heart: pd.DataFrame, capsys: Capture) -> None:
+    heart.assign(p_0=1 - heart["p_naive_bayes"], p_1=heart["p_naive_bayes"]).to_csv("two.csv", index=False)
+    command = ["fit", "two.csv", "--outcome", "disease", "--probs"]
+    assert main(FIT) == 0
+    assert main(["apply", "map.json", "scores.csv", "--out", "one.csv"]) == 0
+    for order in (["p_0", "p_1"], ["p_1", "p_0"]):
+        assert main([*command, *order, "--out", "two.json"]) == 0
+        assert main(["apply", "two.json", "two.csv", "--out", "out.csv"]) == 0
+        np.testing.assert_allclose(
+            pd.read_csv("out.csv")["calibrated"], pd.read_csv("one.csv")["calibrated"], rtol=1e-6
+        )
+    capsys.readouterr()
+
+
+def test_a_formula_and_named_columns_contradict_each_other(heart: pd.DataFrame, capsys: Capture) -> None:
+    assert "leave out --outcome and --probs" in _fails(capsys, *FIT, "--formula", "disease ~ p_logistic")

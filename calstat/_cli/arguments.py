@@ -210,7 +210,16 @@ def _add_table(parser: argparse.ArgumentParser, *, required: bool) -> None:
 
 def _add_separator(parser: argparse.ArgumentParser) -> None:
     """Add the field separator of CSV files."""
-    parser.add_argument("--sep", default=",", metavar="CHAR", help="field separator of a CSV file (default: ',')")
+    words = "field separator of a CSV file (default: ','); \\t or tab for a tab"
+    parser.add_argument("--sep", type=_separator, default=",", metavar="CHAR", help=words)
+
+
+def _separator(text: str) -> str:
+    """One character; a tab can be written as a word, since shells pass two characters for its escape."""
+    text = "\t" if text in {"\\t", "tab"} else text
+    if len(text) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one character")
+    return text
 
 
 def _add_json(parser: argparse.ArgumentParser) -> None:

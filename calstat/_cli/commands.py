@@ -25,6 +25,7 @@ from statsmodels.iolib.table import SimpleTable
 
 from calstat._cli.arguments import SCORES, Run, make_parser
 from calstat._cli.files import FileError, numeric_column, read_table, select_columns, written_whole
+from calstat._input.labels import event_place
 from calstat._report import CalibrationReport, report
 from calstat._results import format_number, format_pvalue, make_summary, number_table
 from calstat.base import load
@@ -236,6 +237,8 @@ def _run_fit(args: argparse.Namespace) -> None:
     if args.event is not None and "event" not in inspect.signature(model).parameters:
         raise FileError(f"--event is for two outcomes; the method {args.method} takes a column for each class.")
     if args.formula is not None:
+        if args.outcome is not None or args.probs is not None:
+            raise FileError("--formula names the columns itself; leave out --outcome and --probs.")
         table = read_table(args.file, sep=args.sep)
         if args.event is not None:
             outcome = re.sub(r"^Q\((['\"])(.*)\1\)$", r"\2", args.formula.partition("~")[0].strip())
@@ -288,6 +291,9 @@ def _calibrated(fitted: Any, table: pd.DataFrame, alpha: float | None) -> pd.Dat
         values = fitted.predict(table)
         if isinstance(values, pd.Series):
             return values.to_frame("calibrated")
+        if getattr(fitted, "nonevent", None) is not None:  # two columns of one event
+            place = event_place(values.columns, fitted.event, fitted.nonevent)
+            return values.iloc[:, place].to_frame("calibrated")
         return values.set_axis([f"calibrated_{label}" for label in fitted.classes], axis=1)
     if not hasattr(fitted, "get_prediction"):
         raise FileError(f"--intervals: a map of kind {fitted.kind} has no intervals.")

@@ -82,6 +82,9 @@ def _read_parquet(stream: BinaryIO, shown: str, columns: Sequence[str] | None) -
         raise FileError(f"{shown} is a Parquet file, which needs pyarrow: pip install 'calstat[parquet]'.") from error
     except ValueError as error:  # pyarrow's ArrowInvalid is a ValueError
         raise FileError(f"{shown} cannot be read as Parquet: {_reason(error)}.") from error
+    # Rows are told apart by their place; an index with a name is a column like others.
+    named = [name for name in table.index.names if name is not None and name not in table.columns]
+    table = (table.reset_index(level=named) if named else table).reset_index(drop=True)
     table.columns = table.columns.map(str)
     return select_columns(table, columns, shown)
 
@@ -93,6 +96,7 @@ def _read_csv(stream: BinaryIO, shown: str, columns: Sequence[str] | None, sep: 
             # Rows longer than the header would lose their last fields under this warning. `usecols` would
             # lose them without one, so every column is read.
             warnings.simplefilter("error", pd.errors.ParserWarning)
+            _refuse_doubles(stream, shown, sep)
             table = pd.read_csv(stream, sep=sep, index_col=False, encoding="utf-8-sig", low_memory=False)
     except UnicodeDecodeError as error:
         raise FileError(f"{shown} is not UTF-8 text ({error.reason}); save it as UTF-8.") from error
@@ -101,6 +105,16 @@ def _read_csv(stream: BinaryIO, shown: str, columns: Sequence[str] | None, sep: 
     except pd.errors.ParserError as error:
         raise FileError(f"{shown} is not a table: {_reason(error)}.") from error
     return select_columns(table, columns, shown)
+
+
+def _refuse_doubles(stream: BinaryIO, shown: str, sep: str) -> None:
+    """Refuse two columns of one name, of which pandas would rename the second."""
+    header = pd.read_csv(stream, sep=sep, header=None, nrows=1, dtype=str, encoding="utf-8-sig", keep_default_na=False)
+    stream.seek(0)
+    names = header.iloc[0] if len(header) else pd.Series(dtype=str)
+    double = names[names.duplicated() & (names != "")]
+    if len(double):
+        raise FileError(f"{shown} has two columns named '{double.iloc[0]}'; rename one of them.")
 
 
 def select_columns(table: pd.DataFrame, wanted: Sequence[str] | None, shown: str) -> pd.DataFrame:

@@ -128,8 +128,18 @@ def _groups(
     """Assess each subgroup, if there are any."""
     if by is None:
         return None
-    alpha, bins = options.alpha, options.look.bins
-    return calibration_by(y, p, by, bins=bins, alpha=alpha, freq_weights=freq_weights, event=event, rng=options.seed)
+    look = options.look
+    return calibration_by(
+        y,
+        p,
+        by,
+        bins=look.bins,
+        strategy=look.strategy,
+        alpha=options.alpha,
+        freq_weights=freq_weights,
+        event=event,
+        rng=options.seed,
+    )
 
 
 def _name(values: Any, default: str) -> str:

@@ -13,7 +13,7 @@ from scipy.special import logit
 from statsmodels.iolib.summary import Summary
 
 from calstat._arrays import statistics
-from calstat._arrays.binning import assign_bins, bin_edges
+from calstat._arrays.binning import Strategy, assign_bins, bin_edges
 from calstat._arrays.logistic import fit_logistic
 from calstat._arrays.math import clip_probabilities
 from calstat._input.validation import (
@@ -286,6 +286,7 @@ def calibration_by(
     groups: ArrayLike,
     *,
     bins: int | ArrayLike = 10,
+    strategy: Strategy = "equal_width",
     alpha: float = 0.05,
     freq_weights: ArrayLike | None = None,
     event: Label | None = None,
@@ -305,6 +306,8 @@ def calibration_by(
         Group of each row, two at least.
     bins : int or array_like, default 10
         Bins of the calibration error.
+    strategy : {"equal_width", "equal_freq"}, default "equal_width"
+        How they are cut, within each group.
     alpha : float, default 0.05
         One minus the confidence level.
     freq_weights : array_like of shape (n,), optional
@@ -364,7 +367,7 @@ def calibration_by(
         inside = codes == k
         w = None if sample.weights is None else sample.weights[inside]
         parts.append((sample.y[inside], sample.p[inside], w))
-        rows.append(_group_row(*parts[-1], bins, level, check_eps(eps), generator))
+        rows.append(_group_row(*parts[-1], {"bins": bins, "strategy": strategy}, level, check_eps(eps), generator))
     table = pd.DataFrame(rows, index=pd.Index([labels[k] for k in order], name="group", tupleize_cols=False))
     return CalibrationByGroup(table=table, test=_one_map_for_all(sample, codes, order, labels, check_eps(eps)))
 
@@ -373,7 +376,7 @@ def _group_row(
     y: FloatArray,
     p: FloatArray,
     w: FloatArray | None,
-    bins: int | ArrayLike,
+    cut: dict[str, Any],
     alpha: float,
     eps: float,
     rng: np.random.Generator,
@@ -384,7 +387,7 @@ def _group_row(
     for name in ("O/E", "Intercept (slope 1)", "Slope"):
         estimate, low, high = (float(indexes[column][name]) for column in ("estimate", "ci_low", "ci_high"))
         row |= {name: estimate, f"{name} low": low, f"{name} high": high}
-    error = bootstrap(ece, y, p, bins=bins, freq_weights=w, n_resamples=2, rng=int(rng.integers(2**31)))
+    error = bootstrap(ece, y, p, **cut, freq_weights=w, n_resamples=2, rng=int(rng.integers(2**31)))
     low, high = error.conf_int(alpha)
     return {**row, "ece": error.estimate, "ece low": low, "ece high": high}
 

@@ -113,12 +113,15 @@ class FullModel(SoftmaxModel[F]):
         return results
 
     def _folds(self, folds: int | ArrayLike, shuffle: bool, rng: RNGLike) -> IntArray:
+        # Rows of weight 0 count as absent; which fold they are in does not matter.
+        present = np.ones(self._codes.size, dtype=bool) if self._weights is None else self._weights > 0
         if np.ndim(folds) == 1:
             fold = check_groups(self._data.follow(folds), self._codes.size, "folds")
-            if np.unique(fold).size < 2:
+            named = np.unique(fold[present])
+            if named.size < 2:
                 raise InputError("`folds` must name at least 2 folds.")
-            return fold
-        counts = np.bincount(self._codes)
+            return np.where(np.isin(fold, named), fold, named[0])
+        counts = np.bincount(self._codes[present])
         smallest = int(counts[counts > 0].min())
         count = check_count("folds", folds, minimum=2)
         if count > smallest:
@@ -127,7 +130,9 @@ class FullModel(SoftmaxModel[F]):
                 "the fold of each row."
             )
         check_choice("shuffle", shuffle, (True, False))
-        return stratified_folds(self._codes, count, check_rng(rng) if shuffle else None)
+        fold = np.zeros(self._codes.size, dtype=np.int64)
+        fold[present] = stratified_folds(self._codes[present], count, check_rng(rng) if shuffle else None)
+        return fold
 
 
 def _check_grid(penalties: str | Sequence[Penalty | None] | None) -> list[Penalty | None]:

@@ -24,6 +24,7 @@ from calstat._arrays.softmax_inference import (
 from calstat._arrays.softmax_maps import FULL, SoftmaxMap, predict_log_odds
 from calstat._arrays.softmax_solver import null_directions
 from calstat._data import NewScores, ScoreReader
+from calstat._input.labels import match_names
 from calstat._input.validation import (
     check_choice,
     check_count,
@@ -156,10 +157,10 @@ class SoftmaxResults(LikelihoodResults):
 
     def _read_new(self, new: Any, *, two_columns: bool = False) -> NewScores:
         names = self._reader.names
-        # A fit that saw bare arrays can read a table with other names by position only.
+        # A fit to bare arrays knows the classes only: names that speak of them are read as a fit would read them.
         unknown = isinstance(new, pd.DataFrame) and names == self.classes and not set(names) <= set(new.columns)
         if unknown and new.shape[1] == len(names):
-            new = new.set_axis(list(names), axis=1)
+            new = new.set_axis(match_names(list(new.columns), list(names)) or list(names), axis=1)
         return super()._read_new(new, two_columns=two_columns)
 
     def _restore(self, given: NewScores, p: FloatArray) -> Any:
