@@ -7,6 +7,7 @@ and counted.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -259,7 +260,21 @@ def _outcome(terms: Any, frame: pd.DataFrame, formula: str) -> tuple[str, Any]:
     if name in frame.columns:
         return name, frame[name]
     values = _evaluate(factors[0], frame)
-    return name, pd.Series(np.asarray(values), index=frame.index) if not isinstance(values, pd.Series) else values
+    outcome = values if isinstance(values, pd.Series) else pd.Series(np.asarray(values), index=frame.index)
+    # A comparison makes False of a missing value, whose row is to be dropped.
+    missing = frame[_columns_of(factors[0].code, frame)].isna().any(axis=1)
+    return name, outcome.astype(object).mask(missing) if missing.any() else outcome
+
+
+def _columns_of(code: str, frame: pd.DataFrame) -> list[Any]:
+    """Columns that an expression reads, by their name or by Q("name")."""
+    names: set[Any] = set()
+    for node in ast.walk(ast.parse(code, mode="eval")):
+        if isinstance(node, ast.Name):
+            names.add(node.id)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Q":
+            names.update(a.value for a in node.args if isinstance(a, ast.Constant))
+    return [column for column in frame.columns if column in names]
 
 
 def _namespace() -> Any:

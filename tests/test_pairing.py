@@ -103,3 +103,14 @@ def test_groups_are_cut_as_the_report_is() -> None:
         part = clean[by == name]
         wanted = cs.ece(part["y"], part["a"], strategy="equal_freq")
         assert result.groups.table.loc[name, "ece"] == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("formula", ["label == 'a' ~ p", "Q('label') == 'a' ~ p", "I(t > 0) ~ p"])
+def test_a_missing_outcome_is_no_nonevent(formula) -> None:
+    data = pd.DataFrame({"label": LABELS, "t": np.where(LABELS == "a", 1.0, -1.0), "p": P[:, 0], "a": np.nan})
+    wanted = cs.LogisticCalibration.from_formula(formula, data.iloc[1:]).fit()
+    data = data.astype({"label": object})
+    data.loc[0, ["label", "t"]] = None
+    found = cs.LogisticCalibration.from_formula(formula, data).fit()
+    assert found.nobs == N - 1
+    np.testing.assert_allclose(found.params, wanted.params, rtol=1e-8)
