@@ -516,3 +516,14 @@ def test_a_map_of_two_columns_is_applied_to_the_event(heart: pd.DataFrame, capsy
 
 def test_a_formula_and_named_columns_contradict_each_other(heart: pd.DataFrame, capsys: Capture) -> None:
     assert "leave out --outcome and --probs" in _fails(capsys, *FIT, "--formula", "disease ~ p_logistic")
+
+
+def test_apply_leaves_other_columns_as_they_are_written(heart: pd.DataFrame, capsys: Capture) -> None:
+    assert main(FIT) == 0
+    text = "id,p_naive_bayes,arm,n\n00001,0.50,None,1\n00002,,NA,\n00003,NA,x,3\n"
+    Path("new.csv").write_text(text, encoding="utf-8")
+    assert main(["apply", "map.json", "new.csv", "--out", "out.csv"]) == 0
+    capsys.readouterr()
+    lines = Path("out.csv").read_text(encoding="utf-8").splitlines()
+    assert [line.rsplit(",", 1)[0] for line in lines] == text.splitlines()
+    assert [line.rsplit(",", 1)[1] == "" for line in lines] == [False, False, True, True]

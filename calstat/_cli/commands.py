@@ -267,7 +267,8 @@ def _run_apply(args: argparse.Namespace) -> None:
         raise FileError(f"{args.map} cannot be read: {error.strerror}.") from error
     except CalstatError as error:
         raise FileError(f"{args.map} is no calibration map: {error}") from error
-    table = read_table(args.file, sep=args.sep)
+    # Other columns go through as they are written, but into Parquet, whose columns have types.
+    table = read_table(args.file, sep=args.sep, as_text=not args.out.endswith(".parquet"))
     scores = select_columns(table, fitted.score_names, args.file)
     numbers = pd.DataFrame({name: numeric_column(scores, name) for name in fitted.score_names})
     added = _calibrated(fitted, numbers, args.alpha if args.intervals else None)

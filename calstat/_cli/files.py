@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 import pandas as pd
@@ -26,12 +26,18 @@ class FileError(Exception):
     """A file cannot be used; the message is one line for the person who named it."""
 
 
-def read_table(name: str, columns: Sequence[str] | None = None, *, sep: str = ",") -> pd.DataFrame:
+# What stands for no value in a column of numbers.
+_MISSING = ("", "NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "None", "null", "NULL")
+
+
+def read_table(
+    name: str, columns: Sequence[str] | None = None, *, sep: str = ",", as_text: bool = False
+) -> pd.DataFrame:
     """
     Read a table from CSV (plain or .gz), Parquet, or standard input (`name` = "-").
 
-    With `columns` only those are read. A missing column, an empty or binary file, and a table without rows
-    raise `FileError`.
+    With `columns` only those are read. With `as_text` the cells of a CSV file stay as they are written. A missing
+    column, an empty or binary file, and a table without rows raise `FileError`.
     """
     shown = "standard input" if name == "-" else name
     try:
@@ -44,7 +50,7 @@ def read_table(name: str, columns: Sequence[str] | None = None, *, sep: str = ",
                 table = _read_parquet(stream, shown, columns)
             else:
                 _require_text(head, shown)
-                table = _read_csv(stream, shown, columns, sep)
+                table = _read_csv(stream, shown, columns, sep, as_text=as_text)
     except (OSError, EOFError, zlib.error) as error:
         raise FileError(f"{shown} cannot be read: {_reason(error)}.") from error
     if table.empty:
@@ -89,7 +95,7 @@ def _read_parquet(stream: BinaryIO, shown: str, columns: Sequence[str] | None) -
     return select_columns(table, columns, shown)
 
 
-def _read_csv(stream: BinaryIO, shown: str, columns: Sequence[str] | None, sep: str) -> pd.DataFrame:
+def _read_csv(stream: BinaryIO, shown: str, columns: Sequence[str] | None, sep: str, *, as_text: bool) -> pd.DataFrame:
     """Read the wanted columns of a CSV file."""
     try:
         with warnings.catch_warnings():
@@ -97,7 +103,8 @@ def _read_csv(stream: BinaryIO, shown: str, columns: Sequence[str] | None, sep: 
             # lose them without one, so every column is read.
             warnings.simplefilter("error", pd.errors.ParserWarning)
             _refuse_doubles(stream, shown, sep)
-            table = pd.read_csv(stream, sep=sep, index_col=False, encoding="utf-8-sig", low_memory=False)
+            cells: dict[str, Any] = {"dtype": str, "na_filter": False} if as_text else {"low_memory": False}
+            table = pd.read_csv(stream, sep=sep, index_col=False, encoding="utf-8-sig", **cells)
     except UnicodeDecodeError as error:
         raise FileError(f"{shown} is not UTF-8 text ({error.reason}); save it as UTF-8.") from error
     except pd.errors.ParserWarning as error:
@@ -148,6 +155,8 @@ def _is_number(text: str) -> bool:
 def numeric_column(table: pd.DataFrame, column: str) -> pd.Series:
     """One column as float64; text in it raises `FileError` with the row and a remedy."""
     values = table[column]
+    if pd.api.types.is_string_dtype(values.dtype):
+        values = values.mask(values.isin(_MISSING))
     if isinstance(values.dtype, pd.BooleanDtype) or values.dtype == bool:
         return values.astype("Float64").astype(float)
     numbers = pd.to_numeric(values, errors="coerce")
