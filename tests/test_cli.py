@@ -489,7 +489,6 @@ def test_a_tab_can_be_written_as_a_word(heart: pd.DataFrame, capsys: Capture, wr
 
 
 def test_rows_of_parquet_are_told_apart_by_their_place(heart: pd.DataFrame, capsys: Capture) -> None:
-    pytest.importorskip("pyarrow")
     assert main(FIT) == 0
     heart.set_index(pd.Index(np.arange(len(heart)) // 2, name="patient")).to_parquet("twice.parquet")
     assert main(["apply", "map.json", "twice.parquet", "--out", "out.csv"]) == 0

@@ -219,9 +219,16 @@ def bca_limits(estimate: float, draws: FloatArray, alpha: float, a: float) -> tu
 
 def sample_error(sample: BinnedSample, difference: FloatArray) -> FloatArray:
     """Error of event counts minus expectations ``difference`` (..., C), combined over classes."""
-    ends = (0, *(np.flatnonzero(np.diff(sample.group)) + 1), sample.group.size)
-    values = [binned_error(sample.count[a:b], difference[..., a:b], sample.norm) for a, b in pairwise(ends)]
-    return combined(np.stack(values, axis=-1), sample.combine) if len(values) > 1 else values[0]
+    return combined(class_errors(sample.count, difference, sample.group, sample.norm), sample.combine)
+
+
+def class_errors(count: FloatArray, difference: FloatArray, group: IntArray, norm: Norm) -> FloatArray:
+    """Binned error of each class (..., V) from its cells, which `group` (C,) has one class after the other.
+
+    `difference` is (..., C), `count` too, or (C,) where it is always the same.
+    """
+    ends = (0, *(np.flatnonzero(np.diff(group)) + 1), group.size)
+    return np.stack([binned_error(count[..., a:b], difference[..., a:b], norm) for a, b in pairwise(ends)], axis=-1)
 
 
 def combined(errors: FloatArray, how: str) -> FloatArray:

@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from calstat._arrays import resampling
-from calstat._arrays.binning import binned_error
 from calstat._arrays.smooth_intervals import Smoothed
 from calstat._inference_results import INTERVALS, BootstrapResult, Interval
 from calstat._input.validation import (
@@ -335,11 +334,7 @@ def _cell_draws(cells: _plans.Cells, n_resamples: int, rng: np.random.Generator)
 
 def _errors(cells: _plans.Cells, count: FloatArray, difference: FloatArray) -> FloatArray:
     """Binned errors (B,) of sums over cells (B, C)."""
-    parts = [
-        binned_error(count[:, cells.group == g], difference[:, cells.group == g], cells.norm)
-        for g in range(int(cells.group[-1]) + 1)
-    ]
-    return resampling.combined(np.stack(parts, axis=1), cells.combine)
+    return resampling.combined(resampling.class_errors(count, difference, cells.group, cells.norm), cells.combine)
 
 
 def _acceleration(metric: _plans.Metric, sample: Sample, codes: IntArray | None, options: Mapping[str, Any]) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from calstat._arrays import pseudo_labels, resampling, statistics
-from calstat._arrays.binning import Strategy, binned_error
+from calstat._arrays.binning import Strategy
 from calstat._inference_results import PseudoLabelTest
 from calstat._input.validation import BinarySample, check_count, check_rng
 from calstat._progress import Advance, progress_bar
@@ -302,15 +302,13 @@ def _binned_law(
     difference = np.bincount(flat, weights=(c.outcome - c.score).ravel(), minlength=c.size).astype(np.float64)
     expected = np.bincount(flat, weights=c.score.ravel(), minlength=c.size)
     power = 2 if function is squared_ece else 1
-    parts = [c.group == g for g in range(c.index.shape[1])]
 
     def errors(difference: FloatArray) -> FloatArray:
-        wide = np.broadcast_to(count, difference.shape)
-        return np.stack([binned_error(wide[..., g], difference[..., g], c.norm) for g in parts], axis=-1) ** power
+        return resampling.class_errors(count, difference, c.group, c.norm) ** power
 
     observed = errors(difference)
     overall = float(resampling.combined(observed, c.combine))
-    if len(parts) == 1:
+    if c.index.shape[1] == 1:
         counts = pseudo_labels.bin_counts(c.score[:, 0], flat, c.size, n_resamples, rng)
         return _Law(observed=overall, draws=resampling.combined(errors(counts - expected), c.combine))
     by_class = []

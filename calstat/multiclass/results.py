@@ -158,8 +158,7 @@ class SoftmaxResults(LikelihoodResults):
     def _read_new(self, new: Any, *, two_columns: bool = False) -> NewScores:
         names = self._reader.names
         # A fit to bare arrays knows the classes only: names that speak of them are read as a fit would read them.
-        unknown = isinstance(new, pd.DataFrame) and names == self.classes and not set(names) <= set(new.columns)
-        if unknown and new.shape[1] == len(names):
+        if isinstance(new, pd.DataFrame) and names == self.classes and new.shape[1] == len(names):
             new = new.set_axis(match_names(list(new.columns), list(names)) or list(names), axis=1)
         return super()._read_new(new, two_columns=two_columns)
 
